@@ -1,45 +1,50 @@
-"""The laws of calls that need no more than values: I1 to I13, as far as a trace tells. Each raises Broken with its number.
+"""The laws of calls that need no more than values: I1 to I13, as far as a trace tells.
 
 A simulated world of calls is held to them and to more (`sim/calls/laws`); the traces of real ranks are held to them by
-`replay/call_judge`. I11 and I12 are the register's own invariant, B2.
+`replay/call_judge`. I11 and I12 are the register's own invariant, B2. `holds` says which steps of a simulated world arm a
+law, and `ends` which ends of one (`sim/calls/call_strength`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..inprocess import Call
 from ..inprocess.words import Outcome, Returned, Run, Span
 from ..rendezvous import RendezvousState, Status
+from ..rendezvous.state import AWAY, status_of
 from ..world import Ending, Node
+from .law import Answers, law
 
 ROUND_OF_USER = (Span.INITIALIZE, Span.FUNCTION)
 
 
-class Broken(Exception):
-    """A step broke a law; `number` names the law."""
-
-    def __init__(self, number: str, fact: str) -> None:
-        super().__init__(f"{number}: {fact}")
-        self.number = number
-
-
-def waits(node: Node, run: Run, busy: str | None, *, aborts: bool) -> None:
-    """I2 and I3: a main thread that is told to run user code does nothing else (`busy` says what it does). Raises Broken."""
-    if busy is not None:
-        raise Broken("I2", f"{node} is ordered to {run.span.value} while its main thread is: {busy}")
-    if aborts and run.span in ROUND_OF_USER:
-        raise Broken("I3", f"{node} begins {run.span.value} while abort runs")
-
-
-def once(node: Node, called_in: int, round: int) -> None:
-    """I1: a rank calls the function in later and later rounds only. Raises Broken."""
+@law("the function is called", holds=lambda it: it.calls)
+def I1(node: Node, called_in: int, round: int) -> Answers:
+    """A rank calls the function in later and later rounds only."""
     if called_in >= round:
-        raise Broken("I1", f"{node} is called in round {round} after round {called_in}")
+        yield f"{node} is called in round {round} after round {called_in}"
 
 
-def together(node: Node, round: int, other: Node, in_round: int) -> None:
-    """I4: no member of the world that calls the function is in user code of an older round. Raises Broken."""
+@law("the main thread gets an order", holds=lambda it: it.orders)
+def I2(node: Node, does: str, busy: str | None) -> Answers:
+    """The main thread gets an order, or hears that the call is over, only while it waits."""
+    if busy is not None:
+        yield f"{node} {does} while its main thread is: {busy}"
+
+
+@law("initialize or the function is ordered", holds=lambda it: it.orders_user_code)
+def I3(node: Node, run: Run, aborts: bool) -> Answers:
+    """Initialize and the function begin only when no abort runs."""
+    if aborts and run.span in ROUND_OF_USER:
+        yield f"{node} begins {run.span.value} while abort runs"
+
+
+@law("the function is called while another member is in user code", holds=lambda it: it.calls and it.beside_user_code)
+def I4(node: Node, round: int, other: Node, in_round: int) -> Answers:
+    """When the function is called in a round, no member of that world is in user code of an older one."""
     if in_round < round:
-        raise Broken("I4", f"{node} is called in round {round}, {other} is in round {in_round}")
+        yield f"{node} is called in round {round}, {other} is in round {in_round}"
 
 
 def is_over(register: RendezvousState | None, node: Node, round: int) -> bool:
@@ -49,51 +54,73 @@ def is_over(register: RendezvousState | None, node: Node, round: int) -> bool:
     return register.round != round or not register.complete or node not in register.seats
 
 
-def returned(register: RendezvousState | None, node: Node, outcome: Outcome) -> None:
-    """I7: a value is returned only under the verdict on its very round. Raises Broken."""
-    if not isinstance(outcome, Returned):
-        return
-    closed = register.closed if register else None
-    if register is None or closed is None or closed.ending is not Ending.SUCCEEDED:
-        raise Broken("I7", f"{node} returns, but the job has not succeeded")
-    if outcome.round is not None and not (is_done(register, node) and outcome.round == closed.round):
-        raise Broken("I7", f"{node} returns what it had in round {outcome.round}")
-
-
-def kept(register: RendezvousState | None, node: Node, outcome: Outcome | None) -> None:
-    """I9: a rank that was done when the job succeeded returns its value. Raises Broken."""
-    succeeded = register and register.closed and register.closed.ending is Ending.SUCCEEDED
-    if register and succeeded and is_done(register, node) and outcome == Returned(None):
-        raise Broken("I9", f"{node} was done, but returned no value")
+def has_succeeded(register: RendezvousState | None) -> bool:
+    return register is not None and register.closed is not None and register.closed.ending is Ending.SUCCEEDED
 
 
 def is_done(register: RendezvousState, node: Node) -> bool:
     """Return True if this node's seat is DONE or GONE."""
-    seat = register.seats.get(node)
-    return seat is not None and seat.status in (Status.DONE, Status.GONE)
+    return status_of(register, node) in (Status.DONE, Status.GONE)
 
 
-def unseated_stay_away(unseated: frozenset[Node], after: RendezvousState) -> None:
-    if seated := unseated & after.seats.keys():
-        raise Broken("I13", f"{', '.join(map(str, sorted(seated)))} left and is seated again")
+@law("a call returns", holds=lambda it: it.returns)
+def I7(register: RendezvousState | None, node: Node, outcome: Outcome) -> Answers:
+    """A call returns only if the job SUCCEEDED, and a value only if it is of the closed round and the rank's seat is DONE
+    or GONE."""
+    if not isinstance(outcome, Returned):
+        return
+    closed = register.closed if register else None
+    if register is None or closed is None or closed.ending is not Ending.SUCCEEDED:
+        yield f"{node} returns, but the job has not succeeded"
+    elif outcome.round is not None and not (is_done(register, node) and outcome.round == closed.round):
+        yield f"{node} returns what it had in round {outcome.round}"
 
 
-def somebody(active: frozenset[Node]) -> None:
-    if not active:
-        raise Broken("I8", "closed as succeeded though nobody was active")
+@law("a job is closed as succeeded", RendezvousState, holds=lambda it: it.succeeds)
+def I8(round: int, nobody: bool, active: Iterable[tuple[Node, Call]]) -> Answers:
+    """A job is closed SUCCEEDED only with an active rank, and each active rank that lives holds its value of that round or
+    leaves."""
+    if nobody:
+        yield "closed as succeeded though nobody was active"
+    for node, call in active:
+        if call.result != round and not call.leaving:
+            yield f"closed as succeeded, but {node} holds no result of round {round}"
 
 
-def holds_result(node: Node, round: int, call: Call) -> None:
-    """I8: a rank that was active when the job succeeded, and stays, holds its result. Raises Broken."""
-    if call.result != round and not call.leaving:
-        raise Broken("I8", f"closed as succeeded, but {node} holds no result of round {round}")
+@law(
+    "a run is over whose job succeeded, and a rank that was done lives",
+    ends=lambda world: any(each.alive and _was_done(world.register, each.node) for each in world.ranks),
+)
+def I9(register: RendezvousState | None, node: Node, outcome: Outcome | None) -> Answers:
+    """A rank that was done when the job SUCCEEDED returns its value, not None."""
+    if _was_done(register, node) and outcome == Returned(None):
+        yield f"{node} was done, but returned no value"
 
 
-def ended_by_active(before: RendezvousState, after: RendezvousState, active: frozenset[Node]) -> None:
-    """I10: a round is ended by an active rank, with one, or by a rank that has not yet marked itself a reserve. Raises
-    Broken."""
+def _was_done(register: RendezvousState | None, node: Node) -> bool:
+    """Return True if the job has succeeded, and this node was done then."""
+    return register is not None and has_succeeded(register) and is_done(register, node)
+
+
+@law("a round ends, and not for a newcomer", RendezvousState, holds=lambda it: it.ends_round)
+def I10(before: RendezvousState, after: RendezvousState, active: frozenset[Node]) -> Answers:
+    """A round ends by or with an active rank, by a rank not yet marked as reserve, or for a newcomer."""
     by = after.ended.by if after.ended else None
     cause = {by, *(node for node in before.seats if node not in after.seats)}
     unmarked = {node for node, seat in before.seats.items() if seat.status is Status.IN}
     if not cause & (active | unmarked):
-        raise Broken("I10", f"round {before.round} is ended by {by} without anybody who was active")
+        yield f"round {before.round} is ended by {by} without anybody who was active"
+
+
+@law(
+    "a write after a rank has left, or a rank is gone when a run is over",
+    RendezvousState,
+    holds=lambda it: bool(it.before.unseated),
+    ends=lambda world: any(each.is_spoken_for for each in world.ranks),
+)
+def I13(after: RendezvousState, unseated: frozenset[Node], gone: Node | None = None) -> Answers:
+    """A rank that left is never seated again, and the seat of a rank that is gone goes too."""
+    if seated := unseated & after.seats.keys():
+        yield f"{', '.join(map(str, sorted(seated)))} left and is seated again"
+    if gone is not None and not after.closed and status_of(after, gone) not in (None, *AWAY):
+        yield f"{gone} is gone, but its seat is not"

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ..group import Group
 from ..group.state import Command, Event
-from ..rendezvous import Deed, Held, RendezvousState, Restore
+from ..rendezvous import Deed, Held, RendezvousState, Restore, blank
 from ..rendezvous.context import Handler
 from ..world import Node, Why, World, WorldId
 
@@ -27,12 +27,23 @@ class Wrote:
     edit: Deed
     after: RendezvousState
     here: bool = True
+    was: RendezvousState = field(init=False, repr=False, eq=False)
+    """The register before this edit: a blank one if there was none."""
+
+    @was.default
+    def _was(self) -> RendezvousState:
+        return self.before or blank(self.after.life, self.after.limits, self.after.target)
+
+    @property
+    def restores(self) -> bool:
+        """Return True if this is no edit, but a restore."""
+        return isinstance(self.edit, Restore)
 
     @property
     def completes(self) -> bool:
         """Return True if this write completes a new world."""
         before, after = self.before, self.after
-        if isinstance(self.edit, Restore):
+        if self.restores:
             return False
         return after.complete and (before is None or not before.complete or after.round > before.round)
 
@@ -99,6 +110,20 @@ class Stepped:
     after: Group
     commands: tuple[Command, ...]
     at: float
+    kinds: frozenset[type[Command]] = field(init=False, repr=False, eq=False)
+    """The types of the commands."""
+
+    @kinds.default
+    def _kinds(self) -> frozenset[type[Command]]:
+        return frozenset(map(type, self.commands))
+
+    @property
+    def moves(self) -> bool:
+        """Return True if the group changes its phase."""
+        return self.after.phase is not self.before.phase
+
+    def __str__(self) -> str:
+        return f"{self.before.phase.name} + {self.event} -> {self.after.phase.name}: {self.commands}"
 
 
 @frozen
@@ -140,6 +165,15 @@ class GaveUp:
 
 
 @frozen
+class Operated:
+    """An operator wants to write this, by this register, or is refused. `insists`: it asks with --force."""
+
+    answer: Deed | Why
+    state: RendezvousState | None
+    insists: bool
+
+
+@frozen
 class Slept:
     """`node` stood still for longer than a TTL, and woke at this time on its clock."""
 
@@ -169,6 +203,7 @@ Judged: TypeAlias = (
     | Slept
     | Decided
     | GaveUp
+    | Operated
     | WaitsForever
 )
 """The facts that may break a property by themselves."""

@@ -1,35 +1,24 @@
-"""The judge of a run: it is told facts in the order in which they happened, and judges each by what it remembers.
+"""The judge of a run: it is told facts in the order in which they happened, and asks the laws about each.
 
-A broken property is a `Violation`, as it is for `verify` and `verify_step`. These two judge each write here too; production
-runs them before each write and after each read.
+It keeps what the laws must remember. A law may look at anything here. It is asked about a step of a group after the
+judge has noted that step, and about any other fact before. `verify` and `verify_step` judge each write here too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never, get_args
 
 from attrs import define, field
 
 from ..group import Phase
 from ..group.state import Signalled
 from ..ranks import Ranks, assign
-from ..rendezvous import (
-    Arrive,
-    Edit,
-    RendezvousState,
-    Restore,
-    Status,
-    Together,
-    Violation,
-    blank,
-    join,
-    verify,
-    verify_restore,
-    verify_step,
-)
-from ..rendezvous.verify import Finding
-from ..world import Life, Node, Why, World, WorldId
+from ..rendezvous import Arrive, RendezvousState, Restore, Together, verify, verify_restore, verify_step
+from ..rendezvous.handlers import drain
+from ..violation import Finding, check
+from ..world import Life, Node, World, WorldId
+from . import group_laws, outcome_laws, register_laws, start_laws
 from .facts import (
     Began,
     Decided,
@@ -41,6 +30,7 @@ from .facts import (
     Left,
     Moved,
     Noted,
+    Operated,
     Reaped,
     Slept,
     Started,
@@ -49,13 +39,26 @@ from .facts import (
     WaitsForever,
     Wrote,
 )
-from .outcomes import NEVER, Pasts
-from .predicates import of_group, of_programs, of_ranks, of_restore, of_write
-from .strength import Strength, by_decision, by_refusal, by_start, by_step, by_write
+from .law import Law, Strength, asked, by_number, findings, laws_of
+from .pasts import Past
 
 Property: TypeAlias = Callable[["Judge", Fact], Iterable[Finding]]
 """A property of a user: it yields what this fact breaks, as a name and a sentence. The judge has already seen this fact and
 all before it. A property keeps in the judge's notes what it must remember."""
+_ALL = laws_of(register_laws, start_laws, group_laws, outcome_laws)
+LAWS: Mapping[str, Law] = by_number(_ALL)
+"""The laws that this judge holds runs to, by number."""
+
+
+ASKED = {
+    kind: asked(each for each in _ALL if kind in each.facts) for kind in (*get_args(Judged), Restore, Life, Phase.ENDED)
+}
+"""These ask the laws about each kind of fact, in this order."""
+ARMED_BY = {
+    kind: tuple((each.number, each.holds) for each in _ALL if each.holds and kind in each.facts)
+    for kind in (Wrote, Restore)
+}
+"""The conditions that arm the laws which `verify` judges, by edits and by restores."""
 
 
 @define
@@ -77,7 +80,7 @@ class Judge:
     succeeded: set[tuple[Node, WorldId | None]] = field(factory=set)
     failed: dict[str, set[WorldId]] = field(factory=dict)
     """Job -> the worlds in which a worker failed."""
-    failures: set[tuple[Node, WorldId]] = field(factory=set)
+    failures: set[tuple[Node, WorldId | None]] = field(factory=set)
     """Whose workers failed, and in which worlds."""
     jobs: dict[Life, str] = field(factory=dict)
     """Life -> the job whose register it was."""
@@ -91,7 +94,7 @@ class Judge:
     """Nodes whose workers restart alone, and live through a change of nodes."""
     superseded: set[Node] = field(factory=set)
     """Nodes whose slot was started again: the supervisor says that they are gone, and is believed."""
-    pasts: Pasts = field(factory=Pasts)
+    pasts: dict[Node, Past] = field(factory=dict)
     strength: Strength = field(factory=Strength)
     notes: dict[str, Any] = field(factory=dict)
     """The memory of a user's properties; empty when a run begins."""
@@ -99,192 +102,113 @@ class Judge:
     def saw(self, fact: Fact) -> None:
         """Judge one fact. Raises Violation."""
         if isinstance(fact, Holds):  # by far the most, and nothing to be judged yet
-            self.pasts.holds(fact)
+            self.past(fact.held.node).held.append((fact.at, fact.held))
+        elif isinstance(fact, Stepped):
+            self._stepped(fact)
+        elif isinstance(fact, Wrote):
+            self._wrote(fact)
         else:
-            for number, text in self._findings(fact):
-                raise Violation(number, text)
+            check(self._asks(type(fact), fact))
+            self._notes(fact)
         for property in self.also:
-            for number, text in property(self, fact):
-                raise Violation(number, text)
+            check(property(self, fact))
 
-    def _findings(self, fact: Judged) -> Iterator[Finding]:
-        arms = self.strength.arms
+    def _asks(self, kind: type | Phase, fact: Fact) -> Iterator[Finding]:
+        return findings(ASKED[kind], self, fact, self.strength)
+
+    def _stepped(self, fact: Stepped) -> None:
+        node, phase = fact.after.node, fact.after.phase
+        if fact.after.settings.alone is not None:
+            self.alone.add(node)
+        if phase is Phase.LEAVING:
+            self.leaving.add(node)
+        self.past(node).stepped(fact)
+        if fact.commands or fact.moves or isinstance(fact.event, Signalled):
+            check((number, f"{text}: {fact}") for number, text in self._asks(Stepped, fact))
+            if fact.moves and phase is Phase.ENDED:
+                check(self._asks(Phase.ENDED, fact))
+
+    def _wrote(self, fact: Wrote) -> None:
+        kind, after = (Restore if fact.restores else Wrote), fact.after
+        was = fact.was if kind is Wrote else fact.before or after
+        self.strength.arms(number for number, holds in ARMED_BY[kind] if holds(was, after))
+        if fact.before is None or fact.restores:
+            check(self._asks(Life, fact))
+        if isinstance(fact.edit, Restore):
+            verify_restore(fact.edit, fact.before, after)
+        else:
+            verify(after)
+            verify_step(was, after)
+        check(self._asks(kind, fact))
+        self.register = after
+        self.jobs[after.life] = after.job
+        if fact.before is None or fact.restores:
+            self.begun.add(after.life)
+        if fact.restores:
+            self.forgets()
+        if isinstance(fact.edit, Arrive | Together) and was.seats is not after.seats:
+            kin = [node for node in was.seats if node.slot == fact.node.slot]
+            self.superseded.update(node for node in kin if node not in after.present)
+
+    def _notes(self, fact: Judged) -> None:
+        """Remember a fact that was judged."""
         match fact:
-            case Stepped():
-                if fact.after.settings.alone is not None:
-                    self.alone.add(fact.after.node)
-                if fact.after.phase is Phase.LEAVING:
-                    self.leaving.add(fact.after.node)
-                if fact.commands or fact.after.phase is not fact.before.phase or isinstance(fact.event, Signalled):
-                    arms(by_step(fact))
-                    yield from of_group(fact)
-                yield from self.pasts.stepped(fact, self.excused.get(fact.after.node, -NEVER), self.strength)
-            case Wrote():
-                arms(by_write(fact))
-                yield from self._wrote(fact)
+            case Started(node, world):
+                self.started.add((node, world.id))
+                self.worlds.setdefault(world.id, world)
+                self.running[node] = world
             case Moved(node, world):
+                self.worlds.setdefault(world.id, world)
                 if node in self.running:
                     self.running[node] = world
-                yield from self._entered(fact)
-            case Started():
-                arms(by_start(fact, fact.world.id in self.worlds))
-                yield from self._started(fact)
-            case Failed(node, world):
-                self.failures.add((node, world))
-                self.failed.setdefault(self.job(world), set()).add(world)
-            case Succeeded(node, world):
-                self.succeeded.add((node, world))
+            case Failed(node, at):
+                self.failures.add((node, at))
+                self.failed.setdefault(self.job(at), set()).add(at)
+            case Succeeded(node, at):
+                self.succeeded.add((node, at))
             case Reaped(node):
                 self.running.pop(node, None)
             case Left(node):
-                self.strength.armed["S15"] += 1
                 self.left.add(node)
-                self.pasts.left(fact)
-            case Noted():
-                self.pasts.noted(fact)
-            case Began():
-                self.pasts.began(fact)
-            case Decided(held):
-                seat = held.state.seats.get(held.node) if held.state else None
-                is_aside = seat is not None and seat.status is Status.ASIDE
-                arms(by_decision(fact.edit, self.pasts.past(held.node).owes is not None, is_aside))
-                yield from self.pasts.decided(fact, held.node in self.running, self.failures)
-            case GaveUp():
-                arms(by_refusal(fact))
-                yield from self.pasts.gave_up(fact)
-            case Slept():
-                self.pasts.slept(fact)
-            case WaitsForever(held, handler):
-                self.strength.armed["L6"] += 1
-                if handler is join and (held.state is None or not held.state.is_spare(held.node)):
-                    yield "L6", f"{held.node} waits to join without end, and is no spare"
+                self.past(node).gone = True
+            case Noted(node):
+                del self.past(node).drains[:1]
+            case Began(node, since):
+                self.past(node).joins_since = since
+            case GaveUp(held, handler, why):
+                self.past(held.node).refusals.add(why)
+                if handler is drain:
+                    del self.past(held.node).drains[:1]
+            case Slept(node, woke_at):
+                self.past(node).woke_at = woke_at
+            case Decided() | Operated() | WaitsForever() | Stepped() | Wrote():
+                pass
             case other:
                 assert_never(other)
 
     def forgets(self) -> None:
-        """The register may be older than what was written: a world may stand that had failed."""
-        self.strength.excused["B5"] += self.pasts.forgets()
+        """Let nobody owe a failure: a store has lost what it held, or got back something older, so a world may stand again
+        that had failed."""
+        for past in self.pasts.values():
+            self.strength.excused["B5"] += past.owes is not None
+            past.owes = None
+
+    def past(self, node: Node) -> Past:
+        """Return what this node's agent has been through."""
+        known = self.pasts.get(node)
+        if known is None:
+            known = self.pasts[node] = Past()
+        return known
 
     def job(self, world: WorldId) -> str:
         """Return the job of this world. A life of which no write was seen counts as a job of its own."""
         return self.jobs.get(world.life, world.life.nonce)
 
-    def _wrote(self, fact: Wrote) -> Iterator[Finding]:
-        self.strength.armed["R8"] += not fact.here
-        forgot = fact.before is None and self.register is not None
-        self.register = fact.after
-        self.jobs[fact.after.life] = fact.after.job
-        if fact.before is None or isinstance(fact.edit, Restore):
-            self.strength.armed["R9"] += 1
-            if fact.after.life in self.begun:
-                yield "R9", f"{fact.node} begins {fact.after.life}, which had begun before"
-            self.begun.add(fact.after.life)
-        if isinstance(fact.edit, Restore):
-            verify_restore(fact.edit, fact.before, fact.after)
-            yield from of_restore(fact.after)
-            self._seats_again(sum(node in fact.after.seats for node in self.left))
-            self.forgets()
-        else:
-            yield from self._edited(fact, fact.edit, forgot)
-
-    def _seats_again(self, many: int) -> None:
-        """Note that so many who had left have a seat again, because a store was given what was older."""
-        self.strength.armed["S15"] += many
-        self.strength.excused["S15"] += many
-
-    def _edited(self, fact: Wrote, edit: Edit, forgot: bool) -> Iterator[Finding]:
-        """Judge a write that restores nothing. `forgot`: the store had another register, and has lost it."""
-        before, after = fact.before or blank(fact.after.life, fact.after.limits, fact.after.target), fact.after
-        verify(after)
-        verify_step(before, after)
-        if fact.before is None and after.closed and after.closed.why is Why.OPERATOR:
-            yield "V14", f"{fact.node} closes a job that is not there, in an operator's name"
-        if not fact.here:
-            yield "R8", f"{edit} of {fact.node} changes what another store had written"
-        yield from of_write(before, edit, after)
-        failed = self.failed.get(after.job, ())
-        if after.failures > len(failed):
-            rounds = sorted(world.round for world in failed)
-            yield "B4", f"{after.failures} failures, but workers failed in rounds {rounds}"
-        if before.seats is after.seats:
-            return
-        if isinstance(edit, Arrive | Together):
-            kin = [node for node in before.seats if node.slot == fact.node.slot]
-            self.superseded.update(node for node in kin if node not in after.present)
-        if isinstance(edit, Together):
-            yield from of_programs(before, fact.node, after)
-        for node, seat in after.seats.items():
-            was = before.seats.get(node)
-            if was is seat:
-                continue
-            if node in self.left and (was is None or (was.status is Status.EXPECTED and seat.status is Status.IN)):
-                yield from self._returns(node, forgot)
-            newly_done = seat.status is Status.DONE and (was is None or was.status is not Status.DONE)
-            self.strength.armed["S14b"] += newly_done
-            if newly_done and (node, after.world_id) not in self.succeeded:
-                yield "S14b", f"{node} is done in round {after.round}, in which its workers have not succeeded"
-
-    def _returns(self, node: Node, forgot: bool) -> Iterator[Finding]:
-        """Judge that a node which has left gets a seat, or comes back to one."""
-        if forgot:
-            self._seats_again(1)  # its first write came late, into a store that has forgotten
-        else:
-            yield "S15", f"{node} is seated after it had left"
-
-    def _started(self, fact: Started) -> Iterator[Finding]:
-        node, world = fact.node, fact.world
-        if (node, world.id) in self.started:
-            yield "S17", f"the workers of {node} start twice in round {world.round}"
-        self.started.add((node, world.id))
-        yield from self._entered(fact)
-        self.running[node] = world
-
-    def _entered(self, fact: Started | Moved) -> Iterator[Finding]:
-        """Judge that workers of this node belong to this world from now on."""
-        node, world = fact.node, fact.world
-        seen = world.id in self.worlds
-        if self.worlds.setdefault(world.id, world) != world:
-            yield "S2", f"the world of round {world.round} is another one for {node}"
-        if not seen:
-            yield from of_ranks(world, self.assign(world))
-        members = frozenset(world.nodes)
-        earlier = [each for id, each in self.worlds.items() if self._is_earlier(id, world.id)]
-        self.strength.armed["S9"] += bool(earlier)
-        outside = self.fenced and any(node not in members for each in earlier for node in each.nodes)
-        self.strength.armed["S9 strong"] += outside
-        for other, ran in self.running.items():
-            if self._is_earlier(ran.id, world.id):
-                yield from self._still_running(other, ran, fact, other in members)
-
-    def _is_earlier(self, ran: WorldId, world: WorldId) -> bool:
+    def is_earlier(self, ran: WorldId, world: WorldId) -> bool:
         """Return True if `ran` is a world of the same job that was completed before `world`."""
         order = (ran.life.epoch, ran.round) < (world.life.epoch, world.round)
         return order and self.job(ran) == self.job(world)
 
-    def _is_on_its_way_out(self, node: Node) -> bool:
-        """Return True if the register says that this node leaves: it was drained while its workers were being stopped."""
-        seat = self.register.seats.get(node) if self.register else None
-        return seat is not None and seat.status is Status.LEAVING
-
-    def _still_running(self, other: Node, ran: World, fact: Started | Moved, member: bool) -> Iterator[Finding]:
-        if not member and not self.fenced:
-            return
-        if other in self.alone and ran.generation == fact.world.generation:
-            return  # its workers live through changes of nodes, and each call judges which of its iterations counts
-        number = "S9" if member else "S9 strong"
-        late = ran.id.life != fact.world.id.life  # after a loss a world may be complete before a survivor could answer
-        late = late or ran.id.round < self.misled.get(other, 0)
-        if (
-            other in self.leaving
-            or self._is_on_its_way_out(other)
-            or (not member and (other in self.excused or other in self.superseded or late))
-        ):
-            self.strength.excused[number] += 1
-            return
-        text = (
-            f"workers of {other} still run in round {ran.round} while those of {fact.node} start in {fact.world.round}"
-        )
-        if member:
-            yield "S9", text
-        else:
-            yield "S9 strong", text
+    def earlier(self, world: WorldId) -> list[World]:
+        """Return the worlds of the same job that were completed before this one."""
+        return [each for id, each in self.worlds.items() if self.is_earlier(id, world)]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from attrs import evolve
 from groups import FAIL, FENCED, RUN, beat, exited, led, noticed, over, ready
 from worlds import arrived, edited, holding, node, profile, register, reseated, running, with_one_aside
 
-from elastic.core.group import Group, Phase, begin, transition
+from elastic.core.group import Alone, Group, Phase, begin, transition
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import (
     Cause,
@@ -35,13 +37,13 @@ from elastic.core.properties.facts import (
     Holds,
     Left,
     Noted,
+    Operated,
     Slept,
     Started,
     Stepped,
     Wrote,
 )
 from elastic.core.properties.judge import Judge
-from elastic.core.properties.outcomes import of_operator
 from elastic.core.rendezvous import (
     Arrive,
     Complete,
@@ -67,7 +69,7 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous import Close as CloseJob
 from elastic.core.rendezvous import End as EndEdit
-from elastic.core.rendezvous.context import Handler
+from elastic.core.rendezvous.context import Handler, Suspect
 from elastic.core.world import Ending, Notice, Party, Verdict, Why
 
 SETTINGS = Settings(join_timeout=600.0)
@@ -239,6 +241,27 @@ def test_O2_no_silence_of_the_store_stops_running_workers(status: Status) -> Non
     assert broken(done) is None
 
 
+@pytest.mark.parametrize(
+    ("changes", "at", "why"),
+    [
+        ({}, 1_000.0, None),
+        ({"still_since": 401.0}, 1_000.0, "O2"),
+        ({"still_since": None}, 1_000.0, "O2"),
+        ({"suspects": {}}, 1_000.0, "O2"),
+        ({"suspects": {node("a"): Suspect(1.0)}}, 1_000.0, "O2"),
+        ({"state": running("b", size="1:2")}, 1_000.0, "O2"),
+        ({}, 999.0, "O2"),
+    ],
+    ids=["stranded", "moved", "nobody looked", "no word", "no evidence", "alone", "not for long"],
+)
+def test_O2_workers_that_stand_still_are_stopped_where_all_others_are_dead(
+    changes: Mapping[str, Any], at: float, why: str | None
+) -> None:
+    dead = {node("a"): Suspect(1.0, is_gone=True)}
+    held = evolve(evolve(holding("b", running("a b")), suspects=dead, still_since=400.0), **changes)
+    assert broken(GaveUp(held, watch, Why.UNCONFIRMED, at, 400.0, at - 1.0)) == why
+
+
 # --- ends
 
 
@@ -390,11 +413,11 @@ def test_no_newcomer_ends_the_round_of_a_drained_member() -> None:
 
 def test_an_operator_drains_no_node_that_the_job_needs_unless_it_insists() -> None:
     state, edit = running("a b", size="2:3"), Drain(node("b"), Notice(1.0, "a test"))
-    assert [number for number, _ in of_operator(edit, state, insists=False)] == ["O2"]
-    assert [*of_operator(edit, state, insists=True), *of_operator(edit, None, insists=False)] == []
-    assert [*of_operator(edit, running("a b c", size="2:3"), insists=False)] == []
-    assert [*of_operator(Why.NO_JOB, None, insists=False), *of_operator(Why.NEEDED, state, insists=False)] == []
-    assert [number for number, _ in of_operator(Why.NO_JOB, state, insists=False)] == ["O2"]
+    assert broken(Operated(edit, state, insists=False)) == "O2"
+    assert broken(Operated(edit, state, insists=True), Operated(edit, None, insists=False)) is None
+    assert broken(Operated(edit, running("a b c", size="2:3"), insists=False)) is None
+    assert broken(Operated(Why.NO_JOB, None, insists=False), Operated(Why.NEEDED, state, insists=False)) is None
+    assert broken(Operated(Why.NO_JOB, state, insists=False)) == "O2"
 
 
 CHECKS = GroupSettings(checks=True)
@@ -496,6 +519,15 @@ def test_O7_a_drained_node_leaves_when_its_workers_are_ready_at_its_time_or_when
     assert broken(*past, last_) == "O7"
     *past, last_ = steps(*DRAINED, Elapsed(29.0))
     assert broken(*past, evolve(stepped(last_), at=5.0, event=Elapsed(5.0))) == "O7"
+
+
+def test_O7_a_worker_that_is_started_again_is_not_ready_any_longer() -> None:
+    ready, other = ReadyToLeave(0, 1.0), ReadyToLeave(1, 3.0)
+    alone = GroupSettings(alone=Alone(1))
+    assert broken(*steps(*DRAINED, ready, exited(0, 1, 2.0), other, ready, settings=alone)) is None
+    *past, last_ = steps(*DRAINED, ready, exited(0, 1, 2.0), other, settings=alone)
+    leaves = transition(evolve(stepped(last_).before, ready=frozenset({0})), other)
+    assert broken(*past, evolve(stepped(last_), after=leaves[0], commands=leaves[1])) == "O7"
 
 
 def left_in_time() -> list[Fact]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from groups import ALONE, CHECKED, FENCED, GROUPS, RUN, beat, closed, exited, led, lost, over, ready
+from groups import ALONE, CHECKED, FENCED, GROUPS, RUN, SUCCEED, beat, closed, exited, led, lost, over, ready
 from worlds import arrived, edited, holding, node, profile, register, running
 
 from elastic.core.group import Group, Phase, Settings, transition
@@ -19,14 +19,17 @@ from elastic.core.group.state import (
     Elapsed,
     End,
     Event,
+    Failures,
     Join,
     MarkDone,
     Move,
     Over,
+    Raised,
     Record,
     Signal,
     Signalled,
     Start,
+    StartAgain,
 )
 from elastic.core.group.state import Reaped as GroupReaped
 from elastic.core.properties.facts import (
@@ -41,8 +44,10 @@ from elastic.core.properties.facts import (
     WaitsForever,
     Wrote,
 )
-from elastic.core.properties.judge import Judge
-from elastic.core.properties.predicates import fences, of_group, of_restore, of_write
+from elastic.core.properties.group_laws import fences
+from elastic.core.properties.judge import ASKED, Judge
+from elastic.core.properties.law import Strength
+from elastic.core.properties.law import findings as found
 from elastic.core.ranks import Ranks, WorkerRanks, assign
 from elastic.core.rendezvous import (
     Arrive,
@@ -204,8 +209,8 @@ def completed(round: int, line: str, *seated: tuple[str, str, str], latest: str 
 
 
 def findings(fact: Wrote) -> set[str]:
-    assert fact.before and not isinstance(fact.edit, Restore)
-    return {number for number, _ in of_write(fact.before, fact.edit, fact.after)}
+    """Return the laws that this write breaks, but for those that `verify` judges."""
+    return {number for number, _ in found(ASKED[Wrote], Judge(), fact, Strength())}
 
 
 @pytest.mark.parametrize(
@@ -379,6 +384,14 @@ def test_B2_a_loss_that_is_charged_as_the_failure_that_it_led_to() -> None:
     judged(wrote(NEXT, "a", Evict(frozenset({B}))))
 
 
+def test_B2_a_death_with_the_store_that_is_charged_as_the_failure_that_it_led_to() -> None:
+    before = restored(Restore(NEXT, "again"), None)
+    refunded = edited(before, "b#2", Arrive(profile("b")))
+    charged = evolve(refunded, failures=1, ended=NEXT.ended)
+    broken("B2", wrote(before, "b#2", Arrive(profile("b")), charged))
+    judged(wrote(before, "b#2", Arrive(profile("b"))))
+
+
 def test_V11_a_quorum_that_is_older_than_its_round() -> None:
     grown = edited(arrived(running("a", size="1:2"), "b"), "a", EndEdit(0, Why.UPSCALE))
     assert grown.quorum_at == grown.version
@@ -466,9 +479,11 @@ def stepped(before: Group, event: Event, phase: Phase, *commands: Command, **cha
 
 NOBODY = frozenset[int]()
 GROUP = evolve(led(ready()), phase=Phase.RUNNING, running=frozenset({0, 1}))
+READY = evolve(GROUP, ready=frozenset({0}))
 UNKNOWN = GROUPS["checking, cause unknown"]
 LEAVING = evolve(GROUP, phase=Phase.LEAVING)
 STOPPING = evolve(GROUP, phase=Phase.STOPPING, stopped_at=0.0)
+REAPED = evolve(STOPPING, running=NOBODY, kill_at=9.0)
 DRAINED = evolve(GROUP, running=NOBODY, notice=Notice(20.0, "a test"))
 ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
 """Workers that restart alone: in their world, and on their way into the next one."""
@@ -487,6 +502,8 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G3", stepped(evolve(GROUP, phase=Phase.STOPPING, running=NOBODY), over(), Phase.STOPPING, Signal(15))),
         ("G4", stepped(GROUP, exited(0, 1), Phase.STOPPING, Record(0, 1, 0.0), Signal(15))),
         ("G4", stepped(GROUP, exited(0), Phase.BARRIER, MarkDone())),
+        ("G4", stepped(ON, evolve(exited(0, 1), entered=False), Phase.RUNNING, Record(0, 1, 0.0))),
+        ("G4", stepped(WAY, evolve(exited(0, 1), entered=False), Phase.MOVING, Record(0, 1, 0.0))),
         ("G5", stepped(evolve(GROUP, phase=Phase.ENDED, running=NOBODY), over(), Phase.ENDED, Join())),
         ("G5", stepped(evolve(GROUP, phase=Phase.BARRIER), closed(), Phase.ENDED)),
         ("G6", stepped(LEAVING, Signalled(15, 1.0), Phase.LEAVING, MarkDone(), running=NOBODY, left=True)),
@@ -496,6 +513,12 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G6", stepped(STOPPING, Elapsed(29.9), Phase.STOPPING, Signal(SIGKILL))),
         ("G6", stepped(STOPPING, Signalled(15, 1.0), Phase.LEAVING, Signal(SIGKILL), leave_by=5.0)),
         ("G6", stepped(GROUP, over(), Phase.STOPPING, Signal(SIGKILL))),
+        (
+            "G6",
+            stepped(
+                ON, Raised(0, 1.0, 1.0), Phase.RUNNING, Record(0, None, 1.0), kill_at=1.0 + ON.settings.grace - 0.1
+            ),
+        ),
         ("G7", stepped(STOPPING, GroupReaped(1.0), Phase.CHECKING, Check(), running=NOBODY)),
         ("G7", stepped(led(settings=CHECKED), Checked(False, "", 1.0), Phase.JOINING, Join())),
         ("G7", stepped(led(settings=CHECKED), over(), Phase.JOINING, Join())),
@@ -507,6 +530,13 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G8", stepped(WAY, ready(1), Phase.STOPPING, Signal(15), kill_at=1.0)),
         ("G8", stepped(ON, over(), Phase.MOVING, Join())),
         ("G8", stepped(WAY, ready(1, generation=1), Phase.RUNNING, Move(WORLD))),
+        ("G10", stepped(led(ready()), beat(), Phase.RUNNING, Start(WORLD), running={0}, stopped_at=0.0)),
+        ("G10", stepped(led(ready()), over(), Phase.JOINING, Join())),
+        ("G10", stepped(led(*SUCCEED), over(), Phase.JOINING, Join(), world=None)),
+        ("G10", stepped(REAPED, GroupReaped(1.0), Phase.JOINING, Join(), world=None)),
+        ("G10", stepped(evolve(REAPED, world=None, kill_at=None), GroupReaped(1.0), Phase.CHECKING, running={0})),
+        ("G11", stepped(READY, exited(0, 1), Phase.RUNNING, StartAgain(0))),
+        ("G11", stepped(READY, beat(), Phase.RUNNING, Start(WORLD), running={0})),
         ("F1", stepped(led(ready(), settings=FENCED), beat(), Phase.RUNNING, Start(WORLD), running={0}, acked_at=-2.0)),
     ],
 )
@@ -523,8 +553,8 @@ def test_F1_judges_only_a_start_within_a_quarter_of_the_ttl_before_the_fence() -
 
 def test_G5_an_ended_group_hears_more_but_does_not_change() -> None:
     ended = evolve(GROUP, phase=Phase.ENDED, running=NOBODY)
-    assert list(of_group(stepped(ended, over(), Phase.ENDED))) == []
-    assert [number for number, _ in of_group(stepped(ended, over(), Phase.ENDED, acked_at=9.0))] == ["G5"]
+    judged(stepped(ended, Signalled(15, 1.0), Phase.ENDED))
+    broken("G5", stepped(ended, Signalled(15, 1.0), Phase.ENDED, acked_at=9.0))
 
 
 def test_a_killing_stop_needs_no_other_end() -> None:
@@ -540,6 +570,15 @@ def test_G6_workers_are_killed_at_the_end_of_their_grace_at_the_fence_and_when_t
     for group, at in ((STOPPING, 30.0), (fenced, 3.0), (told, 40.0), (drained, 19.0)):
         judged(stepped(group, Elapsed(at), group.phase, Signal(SIGKILL)))
         broken("G6", stepped(group, Elapsed(at - 0.1), group.phase, Signal(SIGKILL)))
+
+
+def test_G6_a_worker_that_raised_is_killed_after_its_grace_and_no_other_one_with_it() -> None:
+    raised = evolve(ON, running=frozenset({0, 1}), failures=Failures(frozenset({0})), kill_at=31.0)
+    kills = stepped(raised, Elapsed(31.0), Phase.RUNNING, Signal(SIGKILL, frozenset({1})), kill_at=None)
+    judged(kills)
+    broken("G6", evolve(kills, commands=(Signal(SIGKILL),)))
+    broken("G6", evolve(kills, event=Elapsed(30.9)))
+    judged(stepped(ON, Raised(0, 1.0, 1.0), Phase.RUNNING, Record(0, None, 1.0), kill_at=1.0 + ON.settings.grace))
 
 
 def test_a_step_that_does_nothing_is_not_judged() -> None:
@@ -572,16 +611,24 @@ def test_V4_is_judged_by_the_seats_that_are_taken() -> None:
     waits = arrived(running("a b", size="2:3"), "c d")
     open_ = edited(waits, "a", EndEdit(0, Why.FAILED))
     alone = evolve(open_, seats={**open_.seats, node("c"): evolve(open_.seats[node("c")], status=Status.WAITING)})
-    assert [number for number, _ in of_write(open_, Leave(), alone)] == ["V4"]
-    assert [*of_write(open_, Leave(), open_)] == []
+    assert findings(Wrote(A, open_, Leave(), alone)) - {"B4"} == {"V4"}
+    assert findings(Wrote(A, open_, Leave(), open_)) == {"B4"}
 
 
 def test_R7_nobody_is_restored_who_waits() -> None:
     waits = arrived(running("a b", size="2:2"), "c")
-    assert [number for number, _ in of_restore(waits)] == ["R7"]
-    assert [*of_restore(TWO)] == []
+    deed = Restore(waits, "again")
+    assert [number for number, _ in found(ASKED[Restore], Judge(), Wrote(A, None, deed, waits), Strength())] == ["R7"]
+    assert [*found(ASKED[Restore], Judge(), Wrote(A, None, Restore(TWO, "again"), TWO), Strength())] == []
 
 
 def test_V14_an_operator_closes_no_job_that_is_not_there() -> None:
     edit = Close(Verdict(Ending.CANCELLED, 0, node("operator"), Why.OPERATOR))
     broken("V14", wrote(None, "operator", edit, edited(register("2"), "operator", edit)))
+    judged(wrote(TWO, "operator", edit))
+
+
+def test_S21_workers_belong_to_a_world_of_their_node() -> None:
+    broken("S21", Started(node("c"), TWO.world))
+    broken("S21", Moved(node("c"), TWO.world))
+    judged(Started(A, TWO.world), Moved(A, TWO.world))

@@ -117,10 +117,10 @@ def test_a_restore_arms_what_speaks_of_it() -> None:
 
 def test_a_start_arms_what_speaks_of_it() -> None:
     first, second, later = Started(A, TWO.world), Started(B, TWO.world), arrived(OPEN, "a b").world
-    assert armed(first) == {"S17", "S3"}
-    assert armed(first, second) == {"S17", "S3", "S2"}
+    assert armed(first) == {"S17", "S21", "S3"}
+    assert armed(first, second) == {"S17", "S21", "S3", "S2"}
     judge = Judge(fenced=True)
-    assert armed(first, Started(A, later), judge=judge) == {"S17", "S3", "S9"}
+    assert armed(first, Started(A, later), judge=judge) == {"S17", "S21", "S3", "S9"}
     assert judge.strength.excused.total() == 0
 
 
@@ -148,7 +148,7 @@ def group_stepped(events: tuple[Event, ...], last: Event) -> Stepped:
     ("events", "last", "laws"),
     [
         ((), ready(), {"G1"}),
-        ((ready(),), beat(), {"G1", "F1"}),
+        ((ready(),), beat(), {"G1", "G10", "F1"}),
         ((ready(), beat()), exited(0, 1), {"G1", "G3", "G4", "G6"}),
         ((ready(), beat(), exited(0)), exited(1), {"G1", "G4"}),
         ((), Signalled(15, 1.0), {"G1", "G6"}),

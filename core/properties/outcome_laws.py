@@ -1,0 +1,361 @@
+"""The laws of how agents end, and of what they write, wait for and give up (O, B5, L6, L7): each by the agent's own past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..group import Phase, Stopped
+from ..group.state import KILL_S, Closed, Drained, Gone, Over, Refused, Unawaited
+from ..rendezvous import Arrive, Close, Complete, Drain, End, Held, Leave, Overdue, RendezvousState, Status
+from ..rendezvous.context import Handler
+from ..rendezvous.handlers import close, drain, join, leave, linger, watch
+from ..rendezvous.operations import LINGER_S
+from ..world import Node, Verdict, Why
+from .facts import Decided, GaveUp, Operated, Stepped, WaitsForever
+from .law import ARMED, EXCUSED, Answers, law
+from .pasts import NEVER, Past, is_spare
+from .register_laws import is_beside_another_program
+
+if TYPE_CHECKING:
+    from .judge import Judge
+
+SLACK_S = 1e-6
+"""Two sums of the same spans may differ by so much."""
+
+
+def _has_lasted(for_s: float, span: float) -> bool:
+    return for_s >= span - SLACK_S
+
+
+# --- how an agent ends
+
+
+@law("an agent ends", Phase.ENDED)
+def O1(judge: Judge, it: Stepped) -> Answers:
+    """An agent ends by a verdict that it has read, by a signal that it was sent, by its barrier time-out, by a refusal, or
+    because its check found it unfit."""
+    yield ARMED
+    after, past = it.after, judge.past(it.after.node)
+    match after.outcome:
+        case Verdict() as verdict:
+            justified = verdict in past.verdicts()
+        case Stopped(signum):
+            justified = signum in past.signals
+        case Drained():
+            justified = past.gone_by < NEVER
+        case Unawaited():
+            justified = _has_lasted(past.awake(past.done_at, it.at), after.settings.barrier_timeout)
+        case Refused(why):
+            held_back = it.before.phase is Phase.HELD and why is Why.UNCONFIRMED
+            late = held_back and _has_lasted(it.at - past.ready_at, after.settings.start_timeout)
+            unfit = past.unfit and why is Why.UNFIT
+            justified = why in past.refusals or late or unfit
+        case _:
+            justified = False
+    if not justified:
+        yield f"{after.node} ends without cause: {after.outcome}"
+
+
+@law("an agent ends that was told to go", Phase.ENDED)
+def O3(judge: Judge, it: Stepped) -> Answers:
+    """A node that was told to go ends when the register knows it, after `leave_timeout`, or at a signal that comes while it
+    leaves."""
+    if it.before.phase is not Phase.LEAVING:
+        return
+    yield ARMED
+    past = judge.past(it.after.node)
+    knows = past.gone or past.verdicts() or past.refusals or isinstance(it.event, Gone | Closed | Refused)
+    waited = _has_lasted(it.at - past.leaves_since, it.after.settings.leave_timeout) or it.at >= past.gone_by
+    if not (knows or waited or past.is_hurried):
+        yield f"{it.after.node} ends before the register knows that it leaves"
+
+
+@law("a drained node begins to leave", Stepped)
+def O7(judge: Judge, it: Stepped) -> Answers:
+    """A drained node leaves its world only when all its workers that live are ready, at its deadline − `grace` − 1 s, or
+    when its round is over."""
+    if not it.after.drained or it.before.drained:
+        return
+    yield ARMED
+    past, before = judge.past(it.after.node), it.before
+    is_over = before.phase not in (Phase.RUNNING, Phase.BARRIER) or isinstance(it.event, Over)
+    is_time = it.at >= past.gone_by - before.settings.grace - KILL_S - SLACK_S
+    are_ready = bool(past.ready) and it.after.running <= past.ready
+    if not (is_over or is_time or are_ready):
+        yield f"{it.after.node} leaves before its workers are ready, its time has come or its round is over"
+
+
+@law("a drained node ends", Phase.ENDED)
+def O8(judge: Judge, it: Stepped) -> Answers:
+    """A drained node is gone by its deadline, unless its agent stood still after it was given notice."""
+    if not it.after.drained:
+        return
+    yield ARMED
+    past, is_drained = judge.past(it.after.node), isinstance(it.after.outcome, Drained)
+    if is_drained and judge.excused.get(it.after.node, -NEVER) > past.noticed_at:
+        yield EXCUSED
+    elif is_drained and it.at > past.gone_by + SLACK_S:
+        yield f"{it.after.node} is gone {it.at - past.gone_by:g} s after its deadline"
+
+
+# --- what an agent gives up
+
+
+@law("a node waits without a deadline", WaitsForever, is_traced=False)
+def L6(judge: Judge, it: WaitsForever) -> Answers:
+    """Every wait has a deadline and a reason that can be shown: no node spins, and only a spare joins without a deadline."""
+    yield ARMED
+    if it.handler is join and not is_spare(it.held):
+        yield f"{it.held.node} waits to join without end, and is no spare"
+
+
+def _is_of_join(it: GaveUp) -> bool:
+    return it.handler is join and it.why in (Why.TIMEOUT, Why.UNCONFIRMED)
+
+
+@law("a join is given up", GaveUp)
+def L7(judge: Judge, it: GaveUp) -> Answers:
+    """A spare does not give up: a join times out only for a node that was awake, and no spare, for `join_timeout`."""
+    if not _is_of_join(it):
+        return
+    yield ARMED
+    past = judge.past(it.held.node)
+    waited = past.waited(it.at)
+    if not _has_lasted(max(waited, _silence(past, it)), it.held.settings.join_timeout):
+        what = "is a spare, and" if past.is_spare else f"has waited for {waited:g} s, awake and no spare, and"
+        yield f"{it.held.node} {what} gives up"
+
+
+@law("an operation is given up", GaveUp, Decided, Operated)
+def O2(judge: Judge, it: GaveUp | Decided | Operated) -> Answers:
+    """A refusal has its reason in the register or the settings, and what is UNCONFIRMED had its time or a silent store, for
+    which no node that is IN or RESERVE stops its workers unless it is stranded; no node takes a seat beside another
+    program, none is refused its own drain, and an operator is refused only what the register refuses."""
+    if isinstance(it, Operated):
+        yield from _of_operator(it)
+    elif isinstance(it, Decided):
+        yield from _of_arrival(it)
+    elif not _is_of_join(it):
+        yield ARMED
+        if it.why is Why.UNCONFIRMED:
+            yield from _of_silence(judge.past(it.held.node), it)
+        yield from _of_refusal(it)
+
+
+def _of_operator(it: Operated) -> Iterator[str]:
+    """Judge what an operator wants to write, or why it is refused. It has no past."""
+    state, answer = it.state, it.answer
+    if answer is Why.NO_JOB and state is not None:
+        yield "an operator is told of no job, and there is one"
+    if isinstance(answer, Drain) and not it.insists and state is not None:
+        out = (Status.GONE, Status.ABSENT, Status.LEAVING)
+        others = [node for node, seat in state.seats.items() if not (seat.status in out or seat.notice)]
+        if len({*others} - {answer.node}) < state.limits.min_nodes:
+            yield f"an operator drains {answer.node}, which the job needs, and does not insist"
+
+
+def _of_arrival(it: Decided) -> Iterator[str]:
+    """Judge an arrival of a node that has no seat."""
+    me, state, settings = it.held.node, it.held.state, it.held.settings
+    if not isinstance(it.edit, Arrive) or state is None or me in state.seats:
+        return
+    if state.limits != settings.limits:
+        yield f"{me} takes a seat in a job of other limits"
+    if settings.same_program and is_beside_another_program(state, me, it.edit.profile):
+        yield f"{me} takes a seat beside another program"
+
+
+def _of_silence(past: Past, it: GaveUp) -> Iterator[str]:
+    """Judge an operation that is given up because the store is silent."""
+    held, at, settings, silence = it.held, it.at, it.held.settings, _silence(past, it)
+    if it.handler is watch and _runs(held):
+        if not (_is_stranded(held, at) and _has_lasted(silence, settings.join_timeout)):
+            yield f"{held.node} stops its workers because the store is silent"
+        return
+    spans: Mapping[Handler, tuple[float, float]] = {
+        leave: (past.leaves_since, settings.leave_timeout),
+        close: (past.closes_since, settings.close_timeout),
+        drain: (min(past.drains[:1], default=NEVER), settings.close_timeout),
+        watch: (past.done_at, settings.barrier_timeout),
+        linger: (past.ended_at, LINGER_S),
+    }
+    since, span = spans.get(it.handler, (NEVER, 0.0))
+    if not (_has_lasted(silence, settings.join_timeout) or _has_lasted(past.awake(since, at), span)):
+        yield f"{held.node} gives {it.handler.__name__} up too early"
+
+
+def _of_refusal(it: GaveUp) -> Iterator[str]:
+    """Judge a refusal by the register and the settings."""
+    why, me, state, settings = it.why, it.held.node, it.held.state, it.held.settings
+    seats = state.seats if state else {}
+    if why is Why.CLOSED and (state is None or not state.closed):
+        yield f"{me} is refused as closed, but the job is not"
+    if why is Why.LIMITS and (state is None or state.limits == settings.limits):
+        yield f"{me} is refused for its limits, which are the job's"
+    if why is Why.SUPERSEDED and not any(each.slot == me.slot and each.incarnation > me.incarnation for each in seats):
+        yield f"{me} is refused as superseded, but nobody has its slot"
+    if why is Why.NEEDED:
+        yield f"{me} may not drain itself, as if an operator had asked"
+    if why is Why.PROGRAM and all(seat.profile.program in ("", it.held.profile.program) for seat in seats.values()):
+        yield f"{me} is refused for its program, which is that of all"
+
+
+def _is_stranded(held: Held, at: float) -> bool:
+    """Return True if all others of the world are dead by the word of their links, and the workers here stand still."""
+    seats = held.state.seats if held.state else {}
+    others = {node for node, seat in seats.items() if seat.status in (Status.IN, Status.DONE, Status.RESERVE)}
+    dead = {node for node, each in held.suspects.items() if each.is_gone}
+    stands = held.still_since is not None and _has_lasted(at - held.still_since, held.settings.join_timeout)
+    return stands and {held.node} < others and others - {held.node} <= dead
+
+
+def _runs(held: Held) -> bool:
+    seat = held.state.seats.get(held.node) if held.state else None
+    return seat is not None and seat.status in (Status.IN, Status.RESERVE)
+
+
+def _silence(past: Past, fact: GaveUp) -> float:
+    """Return for how long the store has been silent: 0 if it was not asked in the second half of that time."""
+    silence = past.awake(fact.answered_at, fact.at)
+    return silence if fact.tried_at >= fact.at - silence / 2 else 0.0
+
+
+# --- what an agent writes
+
+
+def _open(state: RendezvousState) -> object:
+    return None if state.complete or state.closed else (state.life, state.round)
+
+
+def _quorum(state: RendezvousState) -> object:
+    forms = _open(state)
+    return None if forms is None or state.quorum_at is None else (forms, state.quorum_at)
+
+
+def _newcomer(state: RendezvousState) -> object:
+    waits = state.complete and not state.closed and state.wait_list
+    return (state.life, state.round, state.party_is_whole) if waits else None
+
+
+def _aside(me: Node, state: RendezvousState) -> object:
+    seat = state.seats.get(me)
+    return (state.life, seat.order) if seat is not None and seat.status is Status.ASIDE else None
+
+
+@law("a chore is done for which a span must be over", Decided)
+def O4(judge: Judge, it: Decided) -> Answers:
+    """Overdue, the last call and an upscale come no earlier than their span after the node saw the fact, and no upscale
+    while a drained node is IN."""
+    held, me, at, past = it.held, it.held.node, it.at, judge.past(it.held.node)
+    match it.edit:
+        case Overdue():
+            yield ARMED
+            if not _has_lasted(seen := past.seen(_open, at), held.settings.overdue_timeout):
+                yield f"{me} waits no longer for the expected, {seen:g} s after it saw the round"
+        case Complete():
+            yield ARMED
+            if not _has_lasted(seen := past.seen(_quorum, at), _last_call(held)):
+                yield f"{me} ends the last call {seen:g} s after it saw the quorum"
+        case End(_, Why.UPSCALE):
+            yield ARMED
+            if held.state is not None and _waits_for_drained(held.state):
+                yield f"{me} ends the round for a newcomer, though a drained node is at work in it"
+            if not _has_lasted(past.seen(_newcomer, at), grows_after := _grows_after(held)):
+                yield f"{me} ends the round for a newcomer that it has not seen for {grows_after:g} s"
+        case _:
+            pass
+
+
+def _grows_after(held: Held) -> float:
+    """Return how long a newcomer waits: for the rest of its party too, if that is not there."""
+    whole = held.state is None or held.state.party_is_whole
+    after = held.settings.upscale_after
+    return after if whole else max(after, held.settings.party_timeout)
+
+
+def _last_call(held: Held) -> float:
+    first = held.settings.first_call_timeout
+    is_first = held.state is not None and not held.state.ended
+    return first if first is not None and is_first else held.settings.last_call_timeout
+
+
+def _waits_for_drained(state: RendezvousState) -> bool:
+    """Return True if a drained node will end the round itself, once its workers are ready."""
+    return any(seat.status is Status.IN and seat.notice for seat in state.seats.values())
+
+
+@law("a node leaves", Decided)
+def O5(judge: Judge, it: Decided) -> Answers:
+    """A node leaves only when it was told to, or after the time of its join or of its exit barrier."""
+    me = it.held.node
+    if isinstance(it.edit, Leave | Drain):
+        yield ARMED
+    if isinstance(it.edit, Leave) and not _may_leave(judge.past(me), it.held, it.at):
+        yield f"{me} leaves, and nobody has asked it to"
+    if isinstance(it.edit, Drain) and it.edit.node != me:
+        yield f"{me} gives another node notice, {it.edit.node}"
+
+
+def _may_leave(past: Past, held: Held, at: float) -> bool:
+    """Return True if the agent was told to go, its join has had its time, or its exit barrier."""
+    if past.leaves_since <= at or _has_lasted(past.waited(at), held.settings.join_timeout):
+        return True
+    seat = held.state.seats.get(held.node) if held.state else None
+    done = seat is not None and seat.status is Status.DONE
+    return done and _has_lasted(past.awake(past.done_at, at), held.settings.barrier_timeout)
+
+
+@law("a round is ended as fenced, or a job closed as one that cannot start", Decided)
+def O6(judge: Judge, it: Decided) -> Answers:
+    """FENCED is written by a node that was told of the world and runs no workers, CANNOT_START by one that could not
+    start."""
+    me, past = it.held.node, judge.past(it.held.node)
+    match it.edit:
+        case End(_, Why.FENCED):
+            yield ARMED
+            if me in judge.running or not _was_told(past, it.held.state):
+                yield f"{me} ends a round as fenced whose workers it runs, or that it was never told of"
+        case Close(verdict) if verdict.why is Why.CANNOT_START:
+            yield ARMED
+            if not past.unstartable:
+                yield f"{me} closes the job because of a program that it could start"
+        case _:
+            pass
+
+
+def _was_told(past: Past, state: RendezvousState | None) -> bool:
+    """Return True if the agent was told of the world that stands, or of a later one of its life."""
+    world = state.world_id if state else None
+    return world is not None and any(each.life == world.life and each.round >= world.round for each in past.worlds)
+
+
+@law("a node that is set aside arrives", Decided)
+def O9(judge: Judge, it: Decided) -> Answers:
+    """A node that is ASIDE arrives no earlier than its cool-down after it saw that."""
+    held = it.held
+    seat = held.state.seats.get(held.node) if held.state else None
+    if not isinstance(it.edit, Arrive) or seat is None or seat.status is not Status.ASIDE:
+        return
+    yield ARMED
+    cooldown_s = seat.failing.cooldown_s if seat.failing else 0.0
+    seen = judge.past(held.node).seen(partial(_aside, held.node), it.at)
+    if cooldown_s and not _has_lasted(seen, cooldown_s):
+        yield f"{held.node} comes back {seen:g} s after it was set aside, too soon"
+
+
+@law("a failed round is ended, or one by a member that owes a failure", Decided)
+def B5(judge: Judge, it: Decided) -> Answers:
+    """Only a member whose worker failed in a round, or on the way into it, ends it as FAILED, and it ends it as nothing
+    else unless a store forgot that."""
+    me, state, owes = it.held.node, it.held.state, judge.past(it.held.node).owes
+    if not isinstance(it.edit, End):
+        return
+    has_failed = it.edit.why is Why.FAILED
+    if owes is not None or has_failed:
+        yield ARMED
+    if has_failed and state is not None and (me, state.world_id) not in judge.failures:
+        yield f"{me} ends a round as failed, in which none of its workers failed"
+    if not has_failed and owes and state and owes == state.world_id:
+        yield f"{me} does not charge the failure of its worker in round {state.round}"
