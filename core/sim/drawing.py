@@ -15,16 +15,16 @@ from ..group import Phase
 from ..properties.facts import Fact, Stepped, Wrote
 from ..properties.judge import Judge, Property
 from ..rendezvous import Status
-from ..rendezvous.verify import Finding
 from ..replay.lanes import SPANS, Lanes, Mark, MarkKind, Span, SpanKind, marked
+from ..violation import Finding
 from ..world import Node
-from .faults import OF_STORE
+from .kinds import Kind, On
 from .narration import verb
 from .own import CORE, Own
 from .process import Process
 from .run import Run, told
 from .simulation import World
-from .story import STARTS, Kind, Operation, Story
+from .story import Operation, Story
 
 STORE = Node("store", 0)
 OPERATOR = Node("operator", 0)
@@ -110,7 +110,7 @@ class Pen:
     def _welcomes(self) -> None:
         """Open a lane for each process that was started since the last call."""
         for process in islice(self.world.by_node.values(), self.known, None):
-            self.strokes[process.node] = Stroke(process.born_at, "joining")
+            self.strokes[process.node] = Stroke(process.launch.at, "joining")
         self.known = len(self.world.by_node)
 
     def _wrote(self, fact: Wrote) -> None:
@@ -139,12 +139,12 @@ class Pen:
 
 def _whom(world: World, operation: Operation, before: Process | None) -> Node:
     """Return the node to which the operation was done, after it was done."""
-    match operation.kind:
-        case Kind.CANCEL:
+    match operation.kind.row.on:
+        case On.JOB:
             return OPERATOR
-        case kind if kind in OF_STORE:
+        case On.STORE:
             return STORE
-        case kind if kind in STARTS:
+        case On.SLOT:
             return next(node for node in reversed(world.by_node) if node.slot == operation.slot)
         case _:
             assert before is not None

@@ -19,7 +19,7 @@ from ..rendezvous import Action, Context, Decision, Held, Operation, Settings, t
 from ..rendezvous.client import Turn
 from ..rendezvous.context import Handler
 from ..rendezvous.handlers import declare_dead
-from ..replay.plain import HANDLERS as RECORDED
+from ..trace.plain import HANDLERS as RECORDED
 from ..world import World
 
 NAMED = (

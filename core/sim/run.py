@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
-from ..group import Phase
 from ..properties.judge import Property
+from ..properties.law import Law
 from ..rendezvous import Status, Violation
 from .chance import mixed, seeded
 from .narration import Narrator, standing
 from .network import ANSWER_TIMEOUT_S
 from .own import CORE, Own
 from .process import Process
+from .recoveries import is_in_place
 from .simulation import World
 from .story import Operation, Setting, Story
 from .swarm import Shape, Swarm
@@ -26,6 +27,13 @@ from .swarm import setting as drawn
 HOP_S = 1.0
 SETTLE_ROUNDS = 3
 """A healed world may need so many rounds in a row before it rests."""
+
+L2 = Law(
+    "L2",
+    "In a healed world every live node comes into the one complete world, becomes a spare that is not set aside, or is "
+    "told the end, within a bound.",
+    "the world is healed",
+)
 
 
 @frozen
@@ -170,11 +178,9 @@ def _rests(world: World, process: Process) -> bool:
     if register is None or not register.complete:
         return False
     seat = register.seats.get(process.node)
-    if seat is not None and seat.status in (Status.WAITING, Status.ABSENT):
+    if seat is not None and seat.status is Status.ABSENT:
         return register.is_spare(process.node)
-    ran = process.ran
-    here = ran is not None and ran.id == register.world_id
-    return here and seat is not None and process.group.phase in (Phase.RUNNING, Phase.BARRIER)
+    return is_in_place(register, process)
 
 
 def _restless(world: World) -> str:

@@ -1,0 +1,104 @@
+"""The features of a simulated world: links between its nodes, a check of each node, spans of minutes, and so on.
+
+Each feature is drawn by a draw of its own, so that every two features meet. One table says how many worlds have a feature,
+and how a setting gets it and shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+from attrs import evolve, frozen
+
+from .chance import Choose, one
+from .story import Setting
+
+LONG_S = 600.0
+"""The time for a join in worlds with pauses and outages of minutes."""
+SLOWER = 20
+"""In patient worlds all but messages takes so many times as long."""
+
+
+def _nothing(choose: Choose, setting: Setting) -> Mapping[str, Any]:
+    return {}
+
+
+@frozen
+class Feature:
+    """One feature: a field of the setting that has one of these values."""
+
+    one_in: int
+    """One world in so many has it."""
+    field: str
+    values: tuple[float, ...]
+    more: Callable[[Choose, Setting], Mapping[str, Any]] = _nothing
+    """What other fields are, in a setting that gets it."""
+    without: tuple[float, ...] = (0,)
+    """The values of the field in settings without it."""
+    plain: bool = False
+    """Worlds have it too whose runs leave out kinds of faults."""
+
+    def is_of(self, setting: Setting) -> bool:
+        return getattr(setting, self.field) not in self.without
+
+    def given(self, choose: Choose, setting: Setting) -> Setting:
+        """Return this setting with the feature."""
+        return evolve(setting, **{self.field: one(choose, self.values), **self.more(choose, setting)})
+
+
+def _targeted(choose: Choose, setting: Setting) -> Mapping[str, Any]:
+    return {"first_target": setting.min + choose(setting.max - setting.min + 1)}
+
+
+def _strictly(choose: Choose, setting: Setting) -> Mapping[str, Any]:
+    """Draw the window of the failures, with restarts enough for them."""
+    return {"window": one(choose, (8.0, 30.0)), "restarts": max(setting.restarts, 3)}
+
+
+def _slowly(choose: Choose, setting: Setting) -> Mapping[str, Any]:
+    spans = ("last_call", "overdue", "upscale", "barrier", "fence", "window", "hang")
+    return {"join": LONG_S, **{name: getattr(setting, name) * SLOWER for name in spans}}
+
+
+FEATURES: Mapping[str, Feature] = {
+    "links": Feature(2, "links", (1,), plain=True),
+    "helping": Feature(4, "helping", (1,), without=(8,), plain=True),
+    "fence": Feature(3, "fence", (3.0,), lambda choose, setting: {"attempts": 5}, plain=True),
+    "barrier": Feature(3, "barrier", (2.0,), plain=True),
+    "set-aside": Feature(3, "node_failures", (1, 1, 1, 2), _strictly, plain=True),
+    "checks": Feature(4, "checks", (1,), plain=True),
+    "notices": Feature(3, "notices", (1,), plain=True),
+    "tail": Feature(5, "tail", (0.5, 3.0)),
+    "unlike": Feature(4, "unlike", (2, 3), without=(1,)),
+    "parties": Feature(5, "party", (2, 3), lambda choose, setting: {"party_wait": 3.0}, without=(1,)),
+    "reserves": Feature(4, "reserves", (1, 2)),
+    "alone": Feature(7, "alone", (1, 2), lambda choose, setting: {"enters": int(choose(3) > 0)}),
+    "first-target": Feature(7, "first_target", (1,), _targeted),
+    "hang-watch": Feature(4, "hang", (4.0, 9.0)),
+    "standbys": Feature(5, "standbys", (0.3, 3.0)),
+    "named": Feature(2, "named", (1,)),
+    "echoes": Feature(6, "echoes", (1,)),
+    "long": Feature(53, "join", (LONG_S,), without=(15.0, 60.0)),
+    "patient": Feature(51, "interval", (1.0 * SLOWER,), _slowly, without=(1.0,), plain=True),
+}
+"""All features, in the order in which a setting gets them: the last one changes the spans of others."""
+
+
+def featured(choose: Choose, setting: Setting, plain: bool, wanted: frozenset[str]) -> Setting:
+    """Return this setting with the features that are wanted, and with others that are drawn."""
+    for name, feature in FEATURES.items():
+        drawn = (feature.plain or not plain) and choose(feature.one_in) == feature.one_in - 1
+        if drawn or name in wanted:
+            setting = feature.given(choose, setting)
+    return setting
+
+
+def features_of(setting: Setting) -> Iterator[str]:
+    """Yield the features that this setting has."""
+    return (name for name, feature in FEATURES.items() if feature.is_of(setting))
+
+
+PAIRS = tuple(combinations(FEATURES, 2))
+"""All pairs of features."""
