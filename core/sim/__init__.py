@@ -13,26 +13,24 @@ from __future__ import annotations
 
 from ..properties.facts import Fact, Failed, Left, Reaped, Started, Stepped, Succeeded, WaitsForever, Wrote
 from ..properties.judge import Judge, Property
-from ..properties.predicates import ALWAYS, EVENTUALLY
 from ..rendezvous import Violation
 from ..replay.lanes import Lanes, Mark, Span
 from .chance import Choose, one, seeded
 from .drawing import drawn
+from .kinds import Kind
 from .narration import Narrator
 from .own import Own
 from .run import Run, converges, run_seed, tell, wander
 from .shrink import shrunk
 from .simulation import World
 from .sometimes import SOMETIMES
-from .story import QUICK, Backend, Kind, Operation, Setting, Story, StoryError, parsed
-from .swarm import DRAWN, FAULTS, Shape
-from .tally import Broken, Showed, Tally, showed
+from .story import QUICK, Backend, Operation, Setting, Story, StoryError, parsed
+from .swarm import DRAWN, Shape
+from .tally import LAWS, Broken, Showed, Tally, showed
 
 __all__ = [
-    "ALWAYS",
     "DRAWN",
-    "EVENTUALLY",
-    "FAULTS",
+    "LAWS",
     "QUICK",
     "SOMETIMES",
     "Backend",

@@ -33,16 +33,19 @@ from ..group.state import (
 )
 from ..node import farewell, follows, requested
 from ..properties.facts import Began, Stepped
-from ..rendezvous import Errand, Prepared, Request, Violation, reserve
+from ..rendezvous import Errand, Prepared, Request, Standstill, Violation, reserve
 from ..world import Notice, Profile
 from . import narration, sometimes
 from .chance import Choose
 from .future import Future
+from .hang_watches import HangWatches
 from .hearts import Hearts
+from .kinds import Kind
 from .network import Network
 from .process import Process
+from .raises import Raises
 from .rendezvous_loops import RendezvousLoops
-from .story import Kind, Setting
+from .story import Setting
 from .witness import Witness
 from .workers import Workers
 
@@ -62,6 +65,7 @@ class Agents:
     loops: RendezvousLoops = field(init=False)
     hearts: Hearts = field(init=False)
     workers: Workers = field(init=False)
+    hangs: HangWatches | None = None
     steps: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -69,20 +73,28 @@ class Agents:
         network, witness = self.network, self.witness
         self.loops = RendezvousLoops(setting, choose, future, network, witness, self.hear, self.turns_max)
         self.hearts = Hearts(setting.interval, future, network, witness, self.hear)
-        self.workers = Workers(setting, choose, future, network, witness.judge, witness.seen, self.hear)
+        self.workers = Workers(
+            setting, choose, future, network, witness.judge, witness.seen, witness.befalls, self.hear
+        )
+        if setting.echoes:
+            parts = choose, future, network, witness.by_node, witness.judge, witness.seen, self.hear
+            befalls = witness.lost_worlds.befalls
+            self.workers.raises = Raises(*parts, befalls, self.workers.dies, witness.blames)
 
     def start(self, process: Process) -> None:
         self.hearts.sleep_until_beat(process)
         if self.setting.standbys:
             self._prepares(process)
-        now = process.clock(self.future.now)
+        if self.hangs:
+            self.hangs.starts(process)
+        now = process.clock.shows(self.future.now)
         self.witness.judge.saw(Began(process.node, now))
         process.group, commands = begin(process.group, now)
         self._carry_out(process, commands)
 
     def _is_over(self, process: Process) -> None:
         """The group has ended; the agent does what is left to do."""
-        outcome = process.outcome = process.group.outcome
+        outcome = process.agent.outcome = process.group.outcome
         assert outcome is not None
         self.witness.narrates(process.name, f"ends: {narration.outcome(outcome)}")
         if last := farewell(outcome):
@@ -95,18 +107,28 @@ class Agents:
     def are_signalled(self, process: Process, signum: int) -> None:
         if self.network.waits(process, self.are_signalled, process, signum):
             return
-        if process.outcome is not None:
+        if process.agent.outcome is not None:
             self.loops.end(process)  # it lingers no longer
         else:
-            self.hear(process, Signalled(signum, process.clock(self.future.now)))
+            self.hear(process, Signalled(signum, process.clock.shows(self.future.now)))
+
+    def stand_still(self, process: Process) -> None:
+        """Let a node hear that none of its workers makes progress from now on."""
+        if self.hangs:
+            self.hangs.hangs(process)
+        self._hears_of_it(process)
+
+    def _hears_of_it(self, process: Process) -> None:
+        if not self.network.waits(process, self._hears_of_it, process):
+            self.loops.hears(process, Standstill(process.clock.shows(self.future.now)))
 
     def are_noticed(self, process: Process, notice: Notice) -> None:
         if not self.network.waits(process, self.are_noticed, process, notice):
-            self.hear(process, Noticed(notice, process.clock(self.future.now)))
+            self.hear(process, Noticed(notice, process.clock.shows(self.future.now)))
 
     def hear(self, process: Process, event: Event) -> None:
         self.steps += 1
-        now = process.clock(self.future.now)
+        now = process.clock.shows(self.future.now)
         before = process.group
         after, commands = transition(before, event)
         process.group = after
@@ -121,7 +143,7 @@ class Agents:
         elif before.phase is Phase.HELD:
             sometimes.stepped(self.witness.counts, self.witness.causes, before, event, after)
         if after.phase is Phase.ENDED:
-            if process.outcome is None:
+            if process.agent.outcome is None:
                 self._is_over(process)
         elif not is_news and isinstance(event, Beaten):
             pass  # a heartbeat alone only puts off what the timer waits for
@@ -138,20 +160,21 @@ class Agents:
         until = process.group.until
         if until is None:
             return
-        at = process.true(until)
-        if at < process.elapse_at:
-            process.elapse_at = at
+        at = process.clock.true(until)
+        if at < process.agent.elapse_at:
+            process.agent.elapse_at = at
             self.future.at(at, self._elapses, process, at)
 
     def _elapses(self, process: Process, at: float) -> None:
-        if process.elapse_at != at or self.network.waits(process, self._elapses, process, at):
+        if process.agent.elapse_at != at or self.network.waits(process, self._elapses, process, at):
             return
-        process.elapse_at = math.inf
-        process.elapses = process.elapses + 1 if process.elapsed_at == self.future.now else 0
-        process.elapsed_at = self.future.now
-        if process.elapses >= self.turns_max:
+        agent = process.agent
+        agent.elapse_at = math.inf
+        agent.elapses = agent.elapses + 1 if agent.elapsed_at == self.future.now else 0
+        agent.elapsed_at = self.future.now
+        if agent.elapses >= self.turns_max:
             raise Violation("L6", f"the timer of {process.name} passes without end")
-        until, now = process.group.until, process.clock(self.future.now)
+        until, now = process.group.until, process.clock.shows(self.future.now)
         if until is not None and now >= until:
             self.hear(process, Elapsed(now))
         else:
@@ -163,15 +186,19 @@ class Agents:
         items = list[Request | Errand]()
         for command in commands:
             profile = self._profile(process) if isinstance(command, Join) else process.held.profile
-            holds_back = isinstance(command, Join) and process.prepared_at > self.future.now
+            holds_back = isinstance(command, Join) and process.agent.prepared_at > self.future.now
             if request := requested(command, profile, holds_back):
-                process.holds_back = holds_back
+                process.agent.holds_back = holds_back
                 items.append(request)
             elif isinstance(command, Record | RecordUnstartable | RecordUnfit):
                 items.append(Errand(command))
+                if process.held.state is not None:
+                    process.memory.records.append((process.held.state.job, command))
+                if isinstance(command, Record):
+                    self.witness.blames.tells(process, command)
             else:
                 self._do_now(process, command)
-                if isinstance(command, Start | Move) and process.idle and process.workers:
+                if isinstance(command, Start | Move) and process.attempt.idle and process.workers:
                     items.append(Request(reserve))
         if items:
             self.loops.submit(process, *items)
@@ -186,8 +213,10 @@ class Agents:
                 self.workers.move(process, world)
             case StartAgain(local_rank):
                 self.workers.start_again(process, local_rank)
-            case Signal(signum):
-                self.workers.are_signalled(process, signum)
+            case Signal(children=True):
+                pass  # simulated workers have none
+            case Signal(signum, spared):
+                self.workers.are_signalled(process, signum, spared or frozenset())
             case Tell(notice):
                 self.workers.are_told(process, notice)
             case Check():
@@ -197,22 +226,22 @@ class Agents:
 
     def _profile(self, process: Process) -> Profile:
         """Return this node's profile, with an endpoint of its own for each start of its workers."""
-        return self.setting.profile(process.node.slot, 2 + process.starts, process.program)
+        return self.setting.profile(process.node.slot, 2 + process.attempt.number, process.launch.program)
 
     # --- standbys
 
     def _prepares(self, process: Process) -> None:
         """Start the node's standbys."""
         share = 1.0 if self.setting.seed == 0 else (1 + self.choose(1_000)) / 1_000
-        process.prepared_at = self.future.now + share * self.setting.standbys
-        self.future.at(process.prepared_at, self._is_prepared, process)
+        process.agent.prepared_at = self.future.now + share * self.setting.standbys
+        self.future.at(process.agent.prepared_at, self._is_prepared, process)
 
     def _is_prepared(self, process: Process) -> None:
         """Let the node ask for a seat, if its standbys are what it waits for."""
         if self.network.waits(process, self._is_prepared, process):
             return
-        if process.holds_back and process.prepared_at <= self.future.now:
-            process.holds_back = False
+        if process.agent.holds_back and process.agent.prepared_at <= self.future.now:
+            process.agent.holds_back = False
             was_late = sometimes.holds_back(process.held)
             self.witness.counts["held back until its standbys were ready"] += was_late
             self.witness.judge.strength.armed["O10"] += was_late

@@ -15,18 +15,15 @@ from attrs import define, field
 
 from ..properties.facts import Reaped
 from ..rendezvous import Input, Linked
-from ..rendezvous.links import Answered, Connect, Ended, Event, Failed, Link, Refused, Tell, neighbours, transition
+from ..rendezvous.links import Answered, Connect, Ended, Event, Failed, Link, Refused, Tell, followed, transition
 from ..world import Node
 from . import sometimes
 from .chance import Choose
 from .future import Future
 from .network import ANSWER_TIMEOUT_S, Network
-from .process import Process
-from .story import Kind
+from .process import Process, Thread
 from .witness import Witness
 
-OF_LINKS = (Kind.UNLINK, Kind.REFUSE, Kind.MUTE)
-"""Faults that befall nothing but links."""
 TAKEN_ONE_IN = 8
 """The port of so many dead nodes is another program's when somebody connects to it."""
 
@@ -59,27 +56,30 @@ class Links:
 
     def follow(self, process: Process) -> None:
         """Link this node to the neighbours that its register names, and to nobody else."""
-        lines = self.lines.setdefault(process.node, {})
-        wanted = neighbours(process.held.state, process.node)
-        for node in [node for node in lines if node not in wanted]:
+        lines, held = self.lines.setdefault(process.node, {}), process.held
+        links = {node: line.link for node, line in lines.items()}
+        wanted = followed(links, held.state, process.node, held.silent_since is not None)
+        for node in [node for node, line in lines.items() if wanted.get(node) is not line.link]:
             del lines[node]
-        for node in wanted:
+        for node, link in wanted.items():
             if node not in lines:
-                lines[node] = Line(Link(node))
+                lines[node] = Line(link)
                 self._connects(process, lines[node])
 
-    def befall(self, process: Process, kind: Kind, span: float) -> None:
-        """Apply a fault of links to a node."""
-        now = self.future.now
-        if kind is Kind.MUTE:
-            process.mute_until = max(process.mute_until, now + span)
-            return
-        if kind is Kind.REFUSE:
-            process.refuses_until = max(process.refuses_until, now + span)
+    def is_mute(self, process: Process, span: float) -> None:
+        """Let no link of this node carry anything for so long."""
+        process.trouble.mute_until = max(process.trouble.mute_until, self.future.now + span)
+
+    def refuses(self, process: Process, span: float) -> None:
+        """Let the network break the links to this node, and refuse new ones in its name for so long."""
+        process.trouble.refuses_until = max(process.trouble.refuses_until, self.future.now + span)
         self.breaks(process)
-        if kind is Kind.UNLINK:
-            for node, line in self.lines.get(process.node, {}).items():
-                self._ends(process, line, self.by_node[node])
+
+    def breaks_all(self, process: Process) -> None:
+        """End every connection to this node and from it."""
+        self.breaks(process)
+        for node, line in self.lines.get(process.node, {}).items():
+            self._ends(process, line, self.by_node[node])
 
     def breaks(self, process: Process, goodbye: bool = False) -> None:
         """End every connection to this node."""
@@ -105,7 +105,7 @@ class Links:
         now, other = self.future.now, self.by_node[line.link.node]
         if line.tries != number or not self._is_current(process, line):
             return
-        if max(process.mute_until, other.mute_until) > now:
+        if max(process.trouble.mute_until, other.trouble.mute_until) > now:
             line.accepted = False
             self._tells(process, line, now + ANSWER_TIMEOUT_S, Failed())
             return
@@ -114,29 +114,29 @@ class Links:
         if event is not None:
             self._tells(process, line, now + self.network.delay(process), event)
         elif other.alive:
-            self.future.at(other.stopped_until, self._arrives, process, line, number)
+            self.future.at(other.stalls.ends[Thread.PROCESS], self._arrives, process, line, number)
 
     def _comes_of(self, other: Process) -> Event | None:
         """Return what a connection to this node shows; None while it is accepted and nobody answers."""
-        if other.refuses_until > self.future.now:
-            other.refused_at = self.future.now
+        if other.trouble.refuses_until > self.future.now:
+            other.trouble.refused_at = self.future.now
             return Refused()
         if other.alive:
-            return Answered(other.node.incarnation) if other.stopped_until <= self.future.now else None
+            return Answered(other.node.incarnation) if other.stalls.ends[Thread.PROCESS] <= self.future.now else None
         if other.workers:
             return None
         heir = next((each for each in reversed(self.by_slot[other.node.slot]) if each.alive), None)
         if heir is not None:
             return Answered(heir.node.incarnation)
-        other.port_taken |= not self.steady and self.choose(TAKEN_ONE_IN) == 0
-        return Failed() if other.port_taken else Refused()
+        other.trouble.port_taken |= not self.steady and self.choose(TAKEN_ONE_IN) == 0
+        return Failed() if other.trouble.port_taken else Refused()
 
     def _ends(self, process: Process, line: Line, other: Process, goodbye: bool = False) -> None:
         """End an open connection. Through a network that carries nothing its end is heard late."""
         if line.accepted:
             line.accepted = False
-            at = max(self.future.now, process.mute_until, other.mute_until) + self.network.delay(process)
-            self._tells(process, line, at, Ended(goodbye))
+            at = max(self.future.now, process.trouble.mute_until, other.trouble.mute_until)
+            self._tells(process, line, at + self.network.delay(process), Ended(goodbye))
 
     def _tells(self, process: Process, line: Line, at: float, event: Event) -> None:
         line.heard_at = max(line.heard_at, at)
@@ -147,19 +147,21 @@ class Links:
             return
         if self.network.waits(process, self._hears, process, line, number, event):
             return
-        now = process.clock(self.future.now)
-        before = line.link
-        line.link, commands = transition(before, event, now)
+        now = process.clock.shows(self.future.now)
+        before, is_silent = line.link, process.held.silent_since is not None
+        line.link, commands = transition(before, event, now, is_silent)
         for command in commands:
             match command:
                 case Connect(at):
-                    self.future.at(process.true(at), self._connects, process, line)
+                    self.future.at(process.clock.true(at), self._connects, process, line)
                 case Tell(says):
-                    told = Linked(before.node, says, process.beaten_at)
+                    told = Linked(before.node, says, process.heart.beaten_at)
                     sometimes.linked(self.witness.counts, process.held, told, event)
                     self.hear(process, told)
                 case other:
                     assert_never(other)
+        if is_silent and (line.link.over or line.link.is_gone):
+            self.follow(process)
 
     def _is_current(self, process: Process, line: Line) -> bool:
         return self.lines.get(process.node, {}).get(line.link.node) is line

@@ -13,28 +13,27 @@ from attrs import define, field
 
 from ..group import Phase
 from ..properties.facts import Wrote
-from ..properties.strength import Strength
+from ..properties.law import Law, Strength
 from ..rendezvous import End, RendezvousState, Restore, Violation
 from ..world import Node, Why, WorldId
+from .kinds import Costs, Kind
 from .network import ANSWER_TIMEOUT_S
 from .process import Process
 from .recoveries import TAILS
-from .story import Kind
 
 KEPT_BEATS = 3
 """After so many heartbeat intervals the register must again hold the world that ran."""
 FRESH_BEATS = 1.5
 """With the fence on, a node is well if its last acknowledged heartbeat is no older than so many heartbeat intervals."""
 
-HARMLESS = frozenset(
-    (
-        *(Kind.UNLINK, Kind.MUTE, Kind.TWICE, Kind.HANG, Kind.UNSTARTABLE),
-        *(Kind.UNFIT, Kind.HANG_CHECK, Kind.BREAK_CHECK),
-    )
+R12 = Law(
+    "R12",
+    "A world that the store loses stands again after 3 heartbeat intervals (3 more after an outage, one question more "
+    "for each that is lost); until it ends for a reason of its own, each member that is well runs it, and each spare "
+    "that is well has a seat; an agent of another version that writes first, a copy that shows the job's verdict, and a "
+    "notice that a member has, excuse it.",
+    "the store loses a complete round",
 )
-"""What may befall a node that is well, and neither stops its workers nor delays it."""
-DELAYS = frozenset((Kind.LOSE_REPLY, Kind.LATE_WRITE, Kind.LATE_REPLY, Kind.GAP))
-"""What costs a node one question. With the fence that may be too much: no heartbeat counts until it knows the new life."""
 
 
 @define
@@ -66,12 +65,14 @@ class LostWorlds:
     lost: LostWorld | None = None
     over: set[WorldId] = field(factory=set)
     """The worlds whose end was written. The store may lose that, and somebody may know of it."""
+    away_until: float = 0.0
+    """Until when the store takes no writes."""
 
     def loses(self, register: RendezvousState | None, processes: Iterable[Process], now: float) -> None:
         """Note that the store has lost this register."""
         those = tuple(processes)
-        delays = max([0, *(each.delays for each in those)]) * self._ask_s + TAILS * min(self.tail, self._ask_s)
-        due_at = now + KEPT_BEATS * self.interval + delays
+        delays = max([0, *(each.trouble.delays for each in those)]) * self._ask_s + TAILS * min(self.tail, self._ask_s)
+        due_at = max(now, self.away_until) + KEPT_BEATS * self.interval + delays
         if self.lost is not None and (register is None or register.world_id in (None, self.lost.id)):
             self.lost.due_at = due_at  # it is lost again, before it was judged
             well = self._those(those, lambda each: True, now)  # a loss may cost a heartbeat, and two of them a fence
@@ -85,30 +86,32 @@ class LostWorlds:
         self.strength.armed["R12"] += 1
         world = register.world_id
         members = self._those(those, lambda each: _runs(each, world), now)
-        spares = self._those(those, lambda each: _is_spare(each, world) and each.prepared_at <= now, now)
-        format = next((each.format for each in those if each.node in members), 0)
+        spares = self._those(those, lambda each: _is_spare(each, world) and each.agent.prepared_at <= now, now)
+        format = next((each.launch.format for each in those if each.node in members), 0)
         self.lost = LostWorld(world, register.job, due_at, members, spares, format)
         if any(each.held.state is not None and each.held.state.job != register.job for each in those):
             self.drops()  # somebody of another job may know more
         if world in self.over:
             self.drops()
-        if self.fenced and self.tail:
-            self.drops()  # a message may take longer than a fence
+        if self.fenced and (self.tail or self.away_until > now):
+            self.drops()  # a message may take longer than a fence, and so may a store that is away
         self._excuses()
 
     def _those(self, processes: Iterable[Process], are: Callable[[Process], bool], now: float) -> set[Node]:
         return {each.node for each in processes if are(each) and self._is_well(each, now)}
 
     def _is_well(self, process: Process, now: float) -> bool:
-        heard = process.clock(now) - process.beaten_at <= FRESH_BEATS * self.interval and not process.delays
-        cut_until = max(process.cut_out_until, process.cut_in_until)
+        trouble, stalls = process.trouble, process.stalls
+        heard = process.clock.shows(now) - process.heart.beaten_at <= FRESH_BEATS * self.interval and not trouble.delays
         unanswered_s = ANSWER_TIMEOUT_S if self.fenced else 0.0  # a heartbeat that was cut off holds the next one up
-        since = max(now - unanswered_s, 0.0)
-        late = process.late_until > now  # it hears of the loss after that
+        cut = trouble.cut_until > max(now - unanswered_s, 0.0)
+        late = trouble.late_until > now  # it hears of the loss after that
         goes = process.group.notice is not None
         woke = process.held.woke_at is not None  # its memory does not count yet
-        stands = process.stands_until >= now or cut_until > since or process.delay > 0 or late or goes or woke
-        return process.alive and not stands and process.stopped_since is None and (heard or not self.fenced)
+        fails = bool(process.workers and process.attempt.reported)  # and its agent may not have heard yet
+        stands = stalls.over_at >= now or stalls.unnoticed_since is not None
+        hindered = stands or cut or trouble.delay > 0 or late or goes or woke or fails
+        return process.alive and not hindered and (heard or not self.fenced)
 
     @property
     def _ask_s(self) -> float:
@@ -117,9 +120,9 @@ class LostWorlds:
 
     def befalls(self, process: Process, kind: Kind) -> None:
         """Ask nothing more of this node, or give it time: this is done to it."""
-        if self.lost is None or kind in HARMLESS:
+        if self.lost is None or kind.row.costs is Costs.NOTHING:
             return
-        if kind in DELAYS and not self.fenced:
+        if kind.row.costs is Costs.A_QUESTION and not self.fenced:
             self.lost.due_at += self._ask_s
         else:
             self.lost.members.discard(process.node)
@@ -128,6 +131,7 @@ class LostWorlds:
 
     def is_away(self, until: float) -> None:
         """Note that the store takes no writes until then. A fenced node stops its workers for that."""
+        self.away_until = max(self.away_until, until)
         if self.fenced:
             self.drops()
         elif self.lost is not None:
@@ -178,7 +182,7 @@ class LostWorlds:
 
 
 def _runs(process: Process, world: WorldId) -> bool:
-    ran, state = process.ran, process.held.state
+    ran, state = process.attempt.world, process.held.state
     here = ran is not None and ran.id == world and process.group.phase in (Phase.RUNNING, Phase.BARRIER)
     return here and state is not None and state.world_id == world and process.held.found is None
 

@@ -37,7 +37,8 @@ from ..rendezvous import (
 from ..world import Life, Node
 from .chance import Choose
 from .future import Future
-from .process import Process
+from .kinds import Kind
+from .process import Process, Thread
 from .simulated_store import Store
 from .story import Backend
 
@@ -70,11 +71,14 @@ class Witness(Protocol):
         self, process: Process, number: int, before: RendezvousState | None, write: Write, here: bool
     ) -> None: ...
 
+    def takes(self, node: Node, what: object) -> None: ...
+
     def seen(self, what: str) -> None: ...
 
 
 FOREIGN = "format"
 """How the sentence begins that refuses a register of another version."""
+CHANGES = Write | Propose
 WRITES, READS = (Write, Propose, Errand), (Write, Look, Observe)
 DID, UNKNOWN, SILENT = Did(), Unknown(), Silent()
 MISSED = Missed(SILENT)
@@ -94,28 +98,30 @@ class Network:
     loops: Loops = field(init=False)
     hearts: Hearts = field(init=False)
     witness: Witness = field(init=False)
-    watching: dict[str, Process] = field(factory=dict)
+    watching: dict[Node, Process] = field(factory=dict)
 
     def tells(self, loops: Loops, hearts: Hearts, witness: Witness) -> None:
         """Set who hears what becomes of the messages; they need the network to be made first."""
         self.loops, self.hearts, self.witness = loops, hearts, witness
 
     def delay(self, process: Process) -> float:
+        trouble = process.trouble
+        slow = trouble.delay if trouble.marks else 0.0
         if self.steady:
-            return process.delay + 0.001
-        usual = process.delay + DELAYS_S[self.choose(len(DELAYS_S))]
+            return slow + 0.001
+        usual = slow + DELAYS_S[self.choose(len(DELAYS_S))]
         return usual + self.tail / (1 + self.choose(1_000)) if self.tail else usual
 
     # --- questions
 
     def ask(self, process: Process, question: Question) -> None:
-        process.requests += 1
-        process.request = number = process.requests
-        now, leg = self.future.now, self.delay(process)
-        if process.late_write and isinstance(question, Write | Propose):
-            leg, process.late_write = leg + process.late_write, 0.0
-            process.late_until = now + min(leg, ANSWER_TIMEOUT_S)
-        lost = process.cut_out_until > now
+        loop = process.loop
+        loop.request = loop.requests = number = loop.requests + 1
+        now, leg, trouble = self.future.now, self.delay(process), process.trouble
+        if trouble.marks and isinstance(question, CHANGES) and (late := trouble.takes(Kind.LATE_WRITE)):
+            leg += late
+            trouble.late_until = now + min(leg, ANSWER_TIMEOUT_S)
+        lost = trouble.cut_out_until > now
         if lost or leg > ANSWER_TIMEOUT_S:
             self.future.at(now + ANSWER_TIMEOUT_S, self._times_out, process, number, question)
         if not lost:
@@ -131,37 +137,39 @@ class Network:
             self.witness.seen("a write that finds no space")
             self.future.at(now + self.delay(process), self._fails, process, number, question, False)
             return
-        if store.format != process.format and store.register is not None and isinstance(question, READS):
+        if store.format != process.launch.format and store.register is not None and isinstance(question, READS):
             self.future.at(now + self.delay(process), self._answers, process, number, question, self._foreign(process))
             return
         answer: Answer = DID
         landed = False
-        if isinstance(question, Write):
+        if isinstance(question, Observe):
+            answer = _heartbeats(store.counters(question.nodes, now), store.named)
+        elif isinstance(question, Write):
             before, here = store.register, store.here
             if landed := store.set(question, now):
-                store.format = process.format
+                store.format = process.launch.format
                 self.witness.landed(process, number, before, question, here)
                 self._push()
             answer = store.shown
-        elif isinstance(question, Observe):
-            answer = _heartbeats(store.counters(question.nodes, now), store.named)
         elif isinstance(question, Look):
             answer = store.shown
         elif isinstance(question, Propose):
             answer = Counted(store.propose(process.node, question.proposal))
         elif isinstance(question, Gather):
             answer = Proposals(store.proposals_of(question.nodes, question.entering))
-        if process.twice and isinstance(question, Write | Propose):
-            self.future.at(now + process.twice, self._comes_again, process.node, question, store.losses)
-            process.twice = 0.0
-        leg = self.delay(process)
-        if process.late_reply:
-            leg, process.late_reply = leg + process.late_reply, 0.0
-            process.late_until = now + leg
-        lost = process.cut_in_until > now
-        if process.lose_reply and isinstance(question, Write | Propose):
-            lost, process.lose_reply = True, False
-            process.late_until = sent + ANSWER_TIMEOUT_S
+        else:
+            store.records.add((process.node, question.what))
+            self.witness.takes(process.node, question.what)
+        trouble = process.trouble
+        if trouble.marks and isinstance(question, CHANGES) and (later := trouble.takes(Kind.TWICE)):
+            self.future.at(now + later, self._comes_again, process.node, question, store.losses)
+        leg, lost = self.delay(process), trouble.cut_in_until > now
+        if trouble.marks and (late := trouble.takes(Kind.LATE_REPLY)):
+            leg += late
+            trouble.late_until = now + leg
+        if trouble.marks and isinstance(question, CHANGES) and trouble.takes(Kind.LOSE_REPLY):
+            lost = True
+            trouble.late_until = sent + ANSWER_TIMEOUT_S
         if lost and landed:
             self.witness.seen("a reply lost after commit")
         if lost or now + leg - sent > ANSWER_TIMEOUT_S:
@@ -170,7 +178,7 @@ class Network:
             self.future.at(now + leg, self._answers, process, number, question, answer)
 
     def _foreign(self, process: Process) -> NoState:
-        return NoState(f"{FOREIGN} {self.store.format}, this version reads format {process.format}")
+        return NoState(f"{FOREIGN} {self.store.format}, this version reads format {process.launch.format}")
 
     def _comes_again(self, node: Node, question: Write | Propose, losses: int) -> None:
         """Let a request that was carried out come once more, to the same store."""
@@ -187,8 +195,8 @@ class Network:
     def _answers(self, process: Process, number: int, question: Question, answer: Answer) -> None:
         if self.waits(process, self._answers, process, number, question, answer):
             return
-        if process.request == number:
-            process.request = 0
+        if process.loop.request == number:
+            process.loop.request = 0
             self.loops.answered(process, question, answer)
 
     def _times_out(self, process: Process, number: int, question: Question) -> None:
@@ -197,12 +205,13 @@ class Network:
     def _fails(self, process: Process, number: int, question: Question, unsure: bool) -> None:
         if self.waits(process, self._fails, process, number, question, unsure):
             return
-        if process.request == number:
-            process.request = 0
+        if process.loop.request == number:
+            process.loop.request = 0
             if isinstance(question, Errand):
+                process.memory.refused[question.what] = self.store.named
                 self.witness.seen("an errand fails")
             if unsure and isinstance(question, Write):
-                process.unsure.add(number)
+                process.loop.unsure.add(number)
                 self.loops.hears(process, UNKNOWN)
             else:
                 self.loops.hears(process, SILENT)
@@ -210,12 +219,12 @@ class Network:
     def waits(self, process: Process, what: Callable[..., None], *of: object) -> bool:
         """Return True if this must not happen to the process: never, because it is dead, or not now, because it stands
         still."""
-        if process.alive and process.stopped_since is None:
+        if process.alive and process.stalls.unnoticed_since is None:
             return False
         if not process.alive:
             return True
-        if process.stopped_until > self.future.now:
-            self.future.at(process.stopped_until, what, *of)
+        if (until := process.stalls.ends[Thread.PROCESS]) > self.future.now:
+            self.future.at(until, what, *of)
             return True
         self.loops.woke(process)
         return False
@@ -225,27 +234,26 @@ class Network:
     def watch(self, process: Process, token: Token | None, sent_at: float) -> None:
         """Let the waiter's thread wait until the register is no longer what this token names. (The question itself takes no
         time: a change that is written meanwhile is pushed all the same.)"""
-        process.watch, process.watch_sent_at = token, sent_at
+        process.waiter.token, process.waiter.sent_at = token, sent_at
         self._watches(process)
 
     def _watches(self, process: Process) -> None:
         now = self.future.now
-        if process.waiter_until > now:
-            self.future.at(process.waiter_until, self._watches, process)
-        elif self.store.down_until > now or process.cut_out_until > now or process.cut_in_until > now:
+        if (until := process.stalls.ends[Thread.WAITER]) > now:
+            self.future.at(until, self._watches, process)
+        elif self.store.down_until > now or process.trouble.cut_until > now:
             self.future.at(now + ANSWER_TIMEOUT_S, self._misses, process)
-        elif self.store.token != process.watch or not self.store.here:  # a copy is never what the token names
+        elif self.store.token != process.waiter.token or not self.store.here:  # a copy is never what the token names
             self.future.at(now + self.delay(process), self._changed, process, self._pushed(process), now)
         else:
-            self.watching[process.name] = process
+            self.watching[process.node] = process
 
     def _push(self) -> None:
         """Push the change to all who wait; a process that is not reached looks again."""
         waiting, self.watching = self.watching, {}
         now = self.future.now
         for process in waiting.values():
-            if process.gap or process.cut_in_until > now:
-                process.gap = False
+            if process.trouble.takes(Kind.GAP) or process.trouble.cut_in_until > now:
                 self.future.at(now + self.interval, self._watches_again, process, self.store.losses)
             else:
                 self.future.at(now + self.delay(process), self._changed, process, self._pushed(process), now)
@@ -260,30 +268,30 @@ class Network:
     def _pushed(self, process: Process) -> Pushed | Missed:
         """Return what the waiter of this process is shown now, by the question that it asked when it began to wait."""
         shown = self.store.shown
-        if self.store.format != process.format and shown.state is not None:
+        if self.store.format != process.launch.format and shown.state is not None:
             return Missed(self._foreign(process))
-        return _news(shown.state, process.watch_sent_at, shown.here)
+        return _news(shown.state, process.waiter.sent_at, shown.here)
 
     def _changed(self, process: Process, news: Pushed | Missed, shown_at: float) -> None:
         if not self._waiter_waits(process, self._changed, process, news, shown_at):
-            process.waits_for_push = False
+            process.waiter.waits = False
             if isinstance(news, Pushed):
-                process.answered_at = max(process.answered_at, shown_at)
+                process.loop.answered_at = max(process.loop.answered_at, shown_at)
                 if news.state is not self.store.register:
                     self.witness.seen("a stale push")
             self.loops.hears(process, news)
 
     def _misses(self, process: Process) -> None:
         if not self._waiter_waits(process, self._misses, process):
-            process.waits_for_push = False
+            process.waiter.waits = False
             self.loops.hears(process, MISSED)
 
     def _waiter_waits(self, process: Process, what: Callable[..., None], *of: object) -> bool:
         if self.waits(process, what, *of):
             return True
-        if process.waiter_until <= self.future.now:
+        if (until := process.stalls.ends[Thread.WAITER]) <= self.future.now:
             return False
-        self.future.at(process.waiter_until, what, *of)
+        self.future.at(until, what, *of)
         return True
 
     def breaks(self) -> None:
@@ -299,13 +307,13 @@ class Network:
     # --- heartbeats
 
     def beat(self, process: Process, sent_at: float) -> None:
-        process.counter = 1 if self.store.backend is Backend.LEASE else process.counter + 1
-        process.beating = True
+        process.heart.counter = 1 if self.store.backend is Backend.LEASE else process.heart.counter + 1
+        process.heart.beating = True
         now, leg = self.future.now, self.delay(process)
-        if process.cut_out_until > now or leg > ANSWER_TIMEOUT_S:
+        if process.trouble.cut_out_until > now or leg > ANSWER_TIMEOUT_S:
             self.future.at(now + ANSWER_TIMEOUT_S, self._beat_ends, process, None)
-        if process.cut_out_until <= now:
-            self.future.at(now + leg, self._beat_arrives, process, process.counter, sent_at, leg)
+        if process.trouble.cut_out_until <= now:
+            self.future.at(now + leg, self._beat_arrives, process, process.heart.counter, sent_at, leg)
 
     def _beat_arrives(self, process: Process, counter: int, sent_at: float, leg: float) -> None:
         now = self.future.now
@@ -316,10 +324,10 @@ class Network:
         life = self.store.named
         if leg > ANSWER_TIMEOUT_S:
             return
-        if self.store.format != process.format and self.store.register is not None:
+        if self.store.format != process.launch.format and self.store.register is not None:
             self.future.at(now + self.delay(process), self._beat_ends, process, None)
             return
-        if process.cut_in_until > now:
+        if process.trouble.cut_in_until > now:
             self.future.at(now + ANSWER_TIMEOUT_S, self._beat_ends, process, None)
         elif leg + (back := self.delay(process)) > ANSWER_TIMEOUT_S:
             self.future.at(now + ANSWER_TIMEOUT_S - leg, self._beat_ends, process, None)
@@ -329,15 +337,15 @@ class Network:
     def _beat_ends(self, process: Process, sent_at: float | None, life: Life | None = None) -> None:
         if self.waits(process, self._beat_ends, process, sent_at, life):
             return
-        if process.heart_until > self.future.now:
-            self.future.at(process.heart_until, self._beat_ends, process, sent_at, life)
+        if (until := process.stalls.ends[Thread.HEART]) > self.future.now:
+            self.future.at(until, self._beat_ends, process, sent_at, life)
             return
-        process.beating = False
+        process.heart.beating = False
         self.hearts.beaten(process, sent_at, life)
 
     def ends(self, process: Process) -> None:
         """The agent has ended in order: take its heartbeat away."""
-        if process.cut_out_until <= self.future.now:
+        if process.trouble.cut_out_until <= self.future.now:
             self.future.at(self.future.now + self.delay(process), self._removes, process.node)
 
     def _removes(self, node: Node) -> None:

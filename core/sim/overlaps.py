@@ -14,6 +14,7 @@ from attrs import define, field
 
 from ..group import Phase
 from ..properties.judge import Judge
+from ..properties.law import Law
 from ..rendezvous import Violation
 from ..world import Node, WorldId
 from .future import Future
@@ -24,6 +25,13 @@ from .story import Setting
 
 NEEDS = ("messages", "ask", "look", "stop")
 """A node that runs a world which does not stand needs these parts: it asks, hears, and stops its workers."""
+
+S18 = Law(
+    "S18",
+    "Where two worlds of one job run in two lives, a node that runs one which does not stand stops it, or moves on, "
+    "within `messages`, `ask`, `look` and `stop` (of the [bounds](#bounds)) of when it could hear of that.",
+    "two worlds of one job run at once, completed in two lives, and a node runs one that does not stand",
+)
 
 
 def bound(setting: Setting) -> float:
@@ -82,6 +90,7 @@ class Overlaps:
 
     def _hears_from(self, process: Process, now: float) -> float:
         """Return from when on this node can hear of the register: now, if something keeps it from that."""
-        late = process.stopped_since is not None or process.delay or process.delays or not process.alive
-        away = max(self.store.down_until, self.store.full_until, process.cut_out_until, process.cut_in_until)
-        return now if late else min(max(away, process.stands_until), now)
+        trouble, stalls = process.trouble, process.stalls
+        late = stalls.unnoticed_since is not None or trouble.delay or trouble.delays or not process.alive
+        away = max(self.store.down_until, self.store.full_until, trouble.cut_until)
+        return now if late else min(max(away, stalls.over_at), now)

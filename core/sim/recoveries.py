@@ -4,38 +4,50 @@
 An episode begins when something befalls a world, or when it moves by itself. It is calm once its last fault is over. It ends
 when the world rests: one complete world in which each living node runs or is a spare, and nobody dead has a seat; or a
 verdict, of which all were told. From calm to rest it may last for the sum of its parts. Each kind of fault needs some of
-them (docs/protocol.md#bounds).
+them (`kinds`, docs/protocol.md#bounds).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from itertools import compress
-from operator import attrgetter
 
 from attrs import define, field, frozen
 
 from ..group import Phase
 from ..group.state import KILL_S
-from ..properties.strength import Strength
+from ..properties.law import Law, Strength
 from ..rendezvous import RendezvousState, Status, Violation
 from ..rendezvous.state import STAND_INS
 from ..world import Life, Node
 from .future import Future
+from .kinds import Kind
 from .narration import standing
 from .network import ANSWER_TIMEOUT_S
 from .process import Process
 from .simulated_store import Store
-from .story import Backend, Kind, Setting
+from .story import Backend, Setting
 from .workers import CHECK_TIMEOUT_S
 
 REACH_S = 0.7
-"""A node whose messages take longer than this, each way, is out of reach."""
+"""A node whose messages take longer than this, each way, is out of reach, whatever its TTL."""
 TURNS = 12
 """A node asks at most so many questions, one after the other, on its way into a world."""
 
 TAILS = 3
 """So many messages of a recovery may take the longest time that this world has."""
+
+L9 = Law(
+    "L9",
+    "Once all faults are over, a world that has enough nodes rests within the [bound](#bounds) of what befell it.",
+    "a world does not rest, and all faults are over",
+)
+L10 = Law(
+    "L10",
+    "A dead node loses its seat within `detect`, `ask` and `messages` of its death (more by twice the drift of clocks), "
+    "while somebody is there to notice (a slow coordinator that is expected back is not, nor is a node to which what "
+    "was sent while it was slow is under way) and nobody is out of reach.",
+    "a seated node is dead",
+)
 
 
 def _patience(setting: Setting) -> float:
@@ -44,6 +56,12 @@ def _patience(setting: Setting) -> float:
 
 def _stop(setting: Setting) -> float:
     return setting.grace + KILL_S
+
+
+def _reach(setting: Setting) -> float:
+    """Return how long messages may take, each way, to and from a node that is in reach. Its workers start at an answered
+    heartbeat, which is no older than a quarter of the TTL."""
+    return min(REACH_S, setting.rendezvous.ttl / 8)
 
 
 def _ask(setting: Setting) -> float:
@@ -76,96 +94,24 @@ PARTS: Mapping[str, Callable[[Setting], float]] = {
     "join": lambda setting: setting.join,
     "leave": lambda setting: setting.rendezvous.leave_timeout,
     "messages": lambda setting: 1.0 + 0.1 * setting.nodes + TAILS * min(setting.tail, _ask(setting)),
-    "delays": lambda setting: 2 * TURNS * REACH_S,
+    "delays": lambda setting: 2 * TURNS * _reach(setting),
 }
 """The parts of a recovery, and how long each may last."""
 ALWAYS = ("messages", "ask")
 """The parts that every recovery needs."""
-_AWAY = ("detect", "stop", "gather", "grow")
-NEEDS: Mapping[Kind, tuple[str, ...]] = {
-    Kind.START: ("check", "stop", "gather", "grow"),
-    Kind.START_BACK: ("check", "stop", "gather", "grow"),
-    Kind.START_OTHER: ("check", "stop", "gather", "grow"),
-    Kind.START_STRANGER: ("check", "stop", "gather", "grow"),
-    Kind.START_NEXT: ("check", "stop", "gather", "grow", "join"),
-    Kind.CRASH: ("detect", "stop", "gather"),
-    Kind.KILL: ("detect", "stop", "gather"),
-    Kind.UNLINK: (),
-    Kind.MUTE: (),
-    Kind.REFUSE: _AWAY,
-    Kind.PAUSE: _AWAY,
-    Kind.PAUSE_HEART: _AWAY,
-    Kind.PAUSE_LOOP: _AWAY,
-    Kind.PAUSE_WAITER: _AWAY,
-    Kind.SLOW: ("delays", *_AWAY),
-    Kind.CUT: _AWAY,
-    Kind.CUT_OUT: _AWAY,
-    Kind.CUT_IN: _AWAY,
-    Kind.LOSE_REPLY: ("again",),
-    Kind.LATE_WRITE: ("again",),
-    Kind.TWICE: (),
-    Kind.LATE_REPLY: ("again",),
-    Kind.GAP: ("look",),
-    Kind.OUTAGE: ("stop", "gather", "grow"),
-    Kind.FULL: ("stop", "gather", "grow"),
-    Kind.EMPTY: _AWAY,
-    Kind.OLDER: _AWAY,
-    Kind.FAIL: ("check", "stop"),
-    Kind.SUCCEED: ("leave", "stop"),
-    Kind.HANG: ("stop",),
-    Kind.UNSTARTABLE: ("stop",),
-    Kind.UNFIT: ("check", "leave", "gather"),
-    Kind.HANG_CHECK: ("check",),
-    Kind.BREAK_CHECK: ("check",),
-    Kind.DRAIN: ("leave", "stop", "gather"),
-    Kind.NOTICE: ("leave", "stop", "gather", "grow"),
-    Kind.CANCEL: ("stop",),
-}
-"""This maps what befalls a world to the parts that its recovery may need, beside those of ALWAYS."""
-UNHEARD = frozenset(
-    (
-        Kind.PAUSE,
-        Kind.PAUSE_HEART,
-        Kind.PAUSE_LOOP,
-        Kind.PAUSE_WAITER,
-        Kind.FULL,
-        Kind.SLOW,
-        Kind.CUT,
-        Kind.CUT_OUT,
-        Kind.CUT_IN,
-        Kind.LOSE_REPLY,
-        Kind.LATE_WRITE,
-        Kind.TWICE,
-        Kind.LATE_REPLY,
-    )
-) | {Kind.OUTAGE, Kind.EMPTY, Kind.OLDER, Kind.GAP}
-"""These faults may keep a node from hearing that another one is silent."""
-
-MARKS: Mapping[Kind, str] = {
-    Kind.HANG: "hung",
-    Kind.SLOW: "delay",
-    Kind.LATE_WRITE: "late_write",
-    Kind.TWICE: "twice",
-    Kind.LATE_REPLY: "late_reply",
-    Kind.LOSE_REPLY: "lose_reply",
-    Kind.GAP: "gap",
-    Kind.UNSTARTABLE: "unstartable",
-    Kind.UNFIT: "unfit",
-    Kind.HANG_CHECK: "check_hangs",
-    Kind.BREAK_CHECK: "check_breaks",
-}
-"""Each of these faults stands as a mark on its process, in the field of this name, until it comes or is taken away."""
-_marks = attrgetter(*MARKS.values())
-_ends = attrgetter(
-    *("stopped_until", "heart_until", "loop_until", "waiter_until", "cut_out_until", "cut_in_until", "refuses_until")
-)
 
 
-def bound(setting: Setting, kinds: Collection[Kind]) -> float:
-    """Return how long a world may take from calm to rest after these faults. Each part counts once, but for `again`."""
-    parts = [part for kind in kinds for part in NEEDS.get(kind, ())]
+def lengths(setting: Setting) -> Mapping[str, float]:
+    """Return how long each part of a recovery may last in this world."""
+    return {part: length(setting) for part, length in PARTS.items()}
+
+
+def bound(of: Mapping[str, float], kinds: Collection[Kind]) -> float:
+    """Return how long a world with parts of these lengths may take from calm to rest after these faults. Each part counts
+    once, but for `again`."""
+    parts = [part for kind in kinds for part in kind.row.recovery]
     needs = sorted({*ALWAYS, *parts} - {"again"}) + ["again"] * parts.count("again")
-    return sum(PARTS[part](setting) for part in needs)
+    return sum(of[part] for part in needs)
 
 
 def bound_of_the_dead(setting: Setting) -> float:
@@ -213,22 +159,24 @@ class Recoveries:
     """There were too few for a world at the last look, or a drained node was at work."""
     watched: bool = True
     """Somebody with a seat was there to notice a silence at the last look."""
-    bounds: dict[frozenset[Kind], float] = field(factory=dict)
-    """This maps what befell a world to the bound of that, once it was asked for."""
+    lengths: Mapping[str, float] = field(init=False)
+    """How long each part of a recovery may last."""
     least_s: float = field(init=False)
     """The least of all bounds."""
+    reach_s: float = field(init=False)
     dead_s: float = field(init=False)
     """How long a dead node may keep its seat."""
 
     def __attrs_post_init__(self) -> None:
-        self.least_s, self.dead_s = bound(self.setting, ()), bound_of_the_dead(self.setting)
+        self.lengths, self.reach_s = lengths(self.setting), _reach(self.setting)
+        self.least_s, self.dead_s = bound(self.lengths, ()), bound_of_the_dead(self.setting)
 
     def befalls(self, kind: Kind) -> None:
         """Note that this befalls the world now."""
         now = self.future.now
         self.is_open, self.calm_at = True, max(self.calm_at, now)
         self.kinds.add(kind)
-        if kind in UNHEARD:
+        if kind.row.deafens:
             self.heard_at = max(self.heard_at, now)
 
     def heals(self) -> None:
@@ -238,7 +186,7 @@ class Recoveries:
     def moved(self) -> None:
         """Look at the world after something changed. Raises Violation."""
         now, register = self.future.now, self.store.register
-        living = [each for each in self.by_node.values() if each.alive and each.outcome is None and not each.operator]
+        living = [each for each in self.by_node.values() if each.alive and each.agent.outcome is None]
         if self._rests(register, living):
             self.rests_at = now if self.rests_at is None else self.rests_at
         else:
@@ -257,7 +205,7 @@ class Recoveries:
         took = max((now if self.rests_at is None else self.rests_at) - self.calm_at, 0.0)
         if took <= self.least_s and self.rests_at is None:
             return
-        may = self._may()
+        may = bound(self.lengths, self.kinds)
         if took > may:
             state = standing(register) if register else "no register []"
             what = ", ".join(sorted(kind.value for kind in self.kinds)) or "no fault"
@@ -267,12 +215,6 @@ class Recoveries:
             self.strength.armed["L9"] += took > 0
             self.is_open = False
             self.kinds.clear()
-
-    def _may(self) -> float:
-        kinds = frozenset(self.kinds)
-        if kinds not in self.bounds:
-            self.bounds[kinds] = bound(self.setting, kinds)
-        return self.bounds[kinds]
 
     def _judges_the_dead(self, register: RendezvousState, living: list[Process], now: float) -> None:
         if not self.watched:
@@ -298,19 +240,21 @@ class Recoveries:
         far = marked = waits = False
         late = 0.0  # what was sent to a slow node comes so late, also when it is slow no longer
         for each in living:
-            waits = waits or _has_notice(each)
-            staying += each.group.phase is not Phase.LEAVING
-            if not each.faulty:
+            group, trouble = each.group, each.trouble
+            waits = waits or (group.notice is not None and group.phase in _AT_WORK)  # drained, and still at work
+            staying += group.phase is not Phase.LEAVING
+            if not trouble.lasts:
                 continue
-            ends, marks = max(_ends(each)), _marks(each)
+            ends = max(each.stalls.over_at, trouble.cut_until, trouble.refuses_until)
             until = max(until, ends)
-            far = far or each.stopped_since is not None or each.delay > REACH_S
-            late = max(late, now + each.delay) if each.delay > REACH_S else late
-            if any(marks):
-                self.kinds.update(compress(MARKS, marks))
-                marked = marked or each.delays > 0
+            is_far = trouble.delay > self.reach_s
+            far = far or each.stalls.unnoticed_since is not None or is_far
+            late = max(late, now + trouble.delay) if is_far else late
+            if trouble.marks:
+                self.kinds.update(trouble.marks)
+                marked = marked or trouble.delays > 0
             else:
-                each.faulty = ends > now or each.stopped_since is not None
+                trouble.lasts = ends > now or each.stalls.unnoticed_since is not None
         waits = waits or staying < self.setting.min
         self.heard_at = max(self.heard_at, until, late, now if far or self.far or marked or self.marked else 0.0)
         self.calm_at = max(self.calm_at, until, now if far or waits or self.far or self.waits else 0.0)
@@ -319,7 +263,7 @@ class Recoveries:
     def _rests(self, register: RendezvousState | None, living: list[Process]) -> bool:
         if register is None or register.closed:
             return not living
-        if not register.complete or not all(_in_place(register, each) for each in living):
+        if not register.complete or not all(is_in_place(register, each) for each in living):
             return False
         return self.store.here and not self._dead(register)  # a copy is yet to be restored
 
@@ -328,23 +272,22 @@ class Recoveries:
         first = register.first
         if first is None or register.seats[first].status is not Status.EXPECTED:
             return False
-        return (each := self.by_node.get(first)) is not None and each.delay > 0
+        return (each := self.by_node.get(first)) is not None and each.trouble.delay > 0
 
     def _dead(self, register: RendezvousState) -> list[Node]:
         """Return the dead nodes that have a seat."""
         return [node for node in register.present if (each := self.by_node.get(node)) is not None and not each.alive]
 
 
-def _has_notice(process: Process) -> bool:
-    """Return True if the node is drained, and its workers have time to get ready. No newcomer ends the round meanwhile."""
-    return process.group.notice is not None and process.group.phase in (Phase.RUNNING, Phase.BARRIER)
+_AT_WORK = (Phase.RUNNING, Phase.BARRIER)
 
 
-def _in_place(register: RendezvousState, process: Process) -> bool:
+def is_in_place(register: RendezvousState, process: Process) -> bool:
+    """Return True if the node runs in the complete world of this register, or is a spare there."""
     seat = register.seats.get(process.node)
     if seat is not None and seat.status is Status.ABSENT:
         return True  # its round goes on without this reserve, and calls it at the end
     if seat is None or seat.status in (Status.WAITING, Status.ASIDE):
         return seat is not None and process.node in register.redundancy_list
-    ran = process.ran
-    return ran is not None and ran.id == register.world_id and process.group.phase in (Phase.RUNNING, Phase.BARRIER)
+    ran = process.attempt.world
+    return ran is not None and ran.id == register.world_id and process.group.phase in _AT_WORK

@@ -14,15 +14,14 @@ from attrs import define, field
 
 from ..evolving import maker
 from ..node import heard, noticed
-from ..properties.facts import Decided, GaveUp, Holds, Left, Noted, Slept, WaitsForever
-from ..properties.outcomes import of_operator
+from ..properties.facts import Decided, GaveUp, Holds, Left, Noted, Operated, Slept, WaitsForever
+from ..properties.law import Law
 from ..rendezvous import (
     Answer,
     Arrive,
     Close,
     Complete,
     Counted,
-    Deed,
     Did,
     Drain,
     Draw,
@@ -55,10 +54,10 @@ from ..rendezvous import (
     Settled,
     Shown,
     Silent,
+    Standstill,
     Submitted,
     Told,
     Unknown,
-    Violation,
     Wait,
     Woke,
     Write,
@@ -66,19 +65,28 @@ from ..rendezvous import (
     leave,
     linger,
     step,
+    watch,
 )
 from ..rendezvous import turn as this_turn
 from ..rendezvous.client import Turn
 from ..rendezvous.context import Handler
+from ..violation import Violation
 from ..world import Why, World
 from . import sometimes
 from .chance import Choose
 from .future import Future
+from .kinds import Kind
 from .losses import looked, slept
-from .network import FOREIGN, Network
-from .process import Hears, Process
+from .network import Network
+from .process import Hears, Process, Thread
 from .story import Setting
 from .witness import Witness
+
+O10 = Law(
+    "O10",
+    "A node whose standbys are not ready asks for no seat in a world that runs without it.",
+    "a world runs without a node until its standbys are ready",
+)
 
 
 class Links(Protocol):
@@ -112,21 +120,21 @@ class RendezvousLoops:
 
     def submit(self, process: Process, *items: Request | Errand | Prepared) -> None:
         """Submit what the agent of this process wants done."""
-        if process.inbox:
-            process.inbox.append((self.hears, (process, Submitted(items))))
+        if process.loop.inbox:
+            process.loop.inbox.append((self.hears, (process, Submitted(items))))
         else:
             self.hears(process, Submitted(items))
 
     def hears(self, process: Process, fed: Input) -> None:
         """Take a step of its client and do what that asks for, until it asks a question, waits, or has nothing to do."""
-        if process.loop_until and self._stands(process, self.hears, process, fed):
+        if process.loop.stands_still and self._stands(process, self.hears, process, fed):
             return
         if type(fed) in UNANSWERED:
-            process.tried_at = process.true(process.client.asked_at)
+            process.loop.tried_at = process.clock.true(process.client.asked_at)
         self._steps(process, fed)
         begun = 0
-        while (ask := process.ask) is not None and process.alive:
-            process.ask = None
+        while (ask := process.loop.ask) is not None and process.alive:
+            process.loop.ask = None
             if not isinstance(ask, Draw):
                 self._carries_out(process, ask)
                 return
@@ -145,25 +153,30 @@ class RendezvousLoops:
     # --- a step
 
     def _steps(self, process: Process, fed: Input) -> None:
-        now = process.clock(self.future.now)
-        if process.slept_at is not None:
+        now = process.clock.shows(self.future.now)
+        if process.memory.slept_at is not None:
             _looks(process, fed)
-        before = process.client.held
-        process.client, ask, notices = step(process.client, fed, now, self.turn)
-        held, traffic = process.client.held, self.witness.traffic
+        was, witness = process.client, self.witness
+        process.client, ask, notices = step(was, fed, now, self.turn)
+        client = process.client
+        before, held = was.held, client.held
+        changes = held.state is not before.state
+        if notices or changes or was.unanswered != client.unanswered:
+            witness.owners.hear(was, client, notices)
         if type(fed) in PROMPTS:
-            traffic.prompted(process, self.future.now)
-        if held.state is not before.state:
-            traffic.shows(process, self.future.now)
-            self.witness.judge.saw(_holds(held, now))
-            self.witness.losses.changed(process, before)
-            sometimes.changed(self.witness.counts, process, before)
-            if self.setting.links and not process.operator:
-                self.links.follow(process)
+            witness.traffic.prompted(process, self.future.now)
+        if changes:
+            witness.traffic.shows(process, self.future.now)
+            witness.judge.saw(_holds(held, now))
+            witness.losses.changed(process, before)
+            sometimes.changed(witness.counts, process, before)
+        moves = changes or (held.silent_since is None) is not (before.silent_since is None)
+        if moves and self.setting.links and not process.launch.operator:
+            self.links.follow(process)
         if ask is None:
             return
-        process.timer += 1
-        process.ask = ask
+        process.loop.timer += 1
+        process.loop.ask = ask
         self.steps += type(ask) in TURNED
         for notice in notices:
             if isinstance(notice, Told):
@@ -177,13 +190,17 @@ class RendezvousLoops:
         if isinstance(answer, Raise):
             self._judges_refusal(process, handler, answer)
         sometimes.told(self.witness.counts, process, handler, answer)
-        if process.operator:
+        if process.launch.operator:
             process.alive = False
             if isinstance(answer, Raise):
-                self._judges_operator(process, answer.failure.why, insists=False)
+                self.witness.judge.saw(Operated(answer.failure.why, process.held.state, insists=False))
             return
         if isinstance(answer, Raise):
-            answered_at, tried_at = process.clock(process.answered_at), process.clock(process.tried_at)
+            if handler is watch:
+                self.witness.lost_worlds.befalls(process, Kind.CRASH)
+                self.witness.counts["stranded"] += answer.text != ""
+            clock, loop = process.clock, process.loop
+            answered_at, tried_at = clock.shows(loop.answered_at), clock.shows(loop.tried_at)
             self.witness.judge.saw(GaveUp(told.held, handler, answer.failure.why, now, answered_at, tried_at))
         elif handler is drain:
             self.witness.judge.saw(Noted(process.node))
@@ -191,23 +208,19 @@ class RendezvousLoops:
             self.end(process)
             return
         if isinstance(answer, World):
-            process.worlds += 1
+            process.agent.worlds += 1
         event = heard(told, now)
         if event is not None:
             self.hear(process, event)
         if _has_left(handler, answer):
             self.witness.judge.saw(Left(process.node))
 
-    def _judges_operator(self, process: Process, answer: Deed | Why, insists: bool) -> None:
-        for number, fact in of_operator(answer, process.held.state, insists):
-            raise Violation(number, fact)
-
     def _judges_refusal(self, process: Process, handler: Handler, refusal: Raise) -> None:
         if refusal.failure.why is Why.ILLEGAL:
-            if refusal.text.startswith(FOREIGN):
+            if refusal.broken is None:
                 self.witness.seen("refused for its format")
                 return
-            number, _, fact = refusal.text.rpartition(" breaks ")[2].partition(": ")
+            number, fact = refusal.broken
             raise Violation(number, f"{process.name} {handler.__name__}: {fact}")
         self.witness.judges_excuse(process, refusal.failure.why)
 
@@ -217,17 +230,18 @@ class RendezvousLoops:
         match ask:
             case Wait():
                 self._waits(process, ask)
-            case Look():
-                self._asks(process, ask)
             case Observe():
                 if len(ask.nodes) > 1:
                     sometimes.looked_at_all(self.witness.counts, process.held, process.client.asked_at)
                 self._asks(process, ask)
+            case Look():
+                self._asks(process, ask)
             case Write():
                 edit = ask.edit
-                if process.operator:
+                if process.launch.operator:
                     under_way = process.client.agenda.operation
-                    self._judges_operator(process, edit, insists=under_way is not None and under_way.forced)
+                    insists = under_way is not None and under_way.forced
+                    self.witness.judge.saw(Operated(edit, process.held.state, insists))
                 elif type(edit) in JUDGED:
                     if isinstance(edit, Arrive):
                         self._judges_newcomer(process)
@@ -243,7 +257,7 @@ class RendezvousLoops:
                 self._judges_newcomer(process)
                 self._asks(process, ask)
             case Pause(until):
-                self.future.at(process.true(until), self._wakes, process, process.timer)
+                self.future.at(process.clock.true(until), self._wakes, process, process.loop.timer)
             case Idle():
                 pass
             case other:
@@ -251,16 +265,14 @@ class RendezvousLoops:
 
     def _judges_newcomer(self, process: Process) -> None:
         """Judge O10 for a node that arrives, or proposes to."""
-        if process.holds_back and sometimes.holds_back(process.held):
+        if process.agent.holds_back and sometimes.holds_back(process.held):
             raise Violation("O10", f"{process.name} asks for a seat before its standbys are ready")
 
     def _asks(self, process: Process, question: Question) -> None:
-        second = int(self.future.now)
-        if process.second != second:
-            process.second, process.asked_before = second, process.requests
-        elif process.requests - process.asked_before > (ASKS_MAX + 4 * self.setting.nodes) / min(
-            self.setting.interval, 1.0
-        ):
+        second, loop = int(self.future.now), process.loop
+        if loop.second != second:
+            loop.second, loop.asked_before = second, loop.requests
+        elif loop.requests - loop.asked_before > (ASKS_MAX + 4 * self.setting.nodes) / min(self.setting.interval, 1.0):
             raise Violation("L6", f"{process.name} asks without end")
         self.witness.traffic.asks(process, question, self.future.now)
         self.network.ask(process, question)
@@ -271,65 +283,67 @@ class RendezvousLoops:
             assert operation
             self.witness.judge.saw(WaitsForever(process.held, operation.handler))
         else:
-            self.future.at(process.true(wait.until), self._wakes, process, process.timer)
+            self.future.at(process.clock.true(wait.until), self._wakes, process, process.loop.timer)
         if wait.arm:
-            if process.waits_for_push:
+            if process.waiter.waits:
                 raise Violation("L11", f"{process.name} waits for the next change twice at once")
-            process.waits_for_push = True
-            self.network.watch(process, wait.token, process.clock(self.future.now))
+            process.waiter.waits = True
+            self.network.watch(process, wait.token, process.clock.shows(self.future.now))
 
     def _wakes(self, process: Process, timer: int) -> None:
-        if process.timer != timer or self.network.waits(process, self._wakes, process, timer):
+        if process.loop.timer != timer or self.network.waits(process, self._wakes, process, timer):
             return
-        if not (process.loop_until and self._stands(process, self._wakes, process, timer)):
+        if not (process.loop.stands_still and self._stands(process, self._wakes, process, timer)):
             self.hears(process, PASSED)
 
     # --- what it hears of the network
 
     def answered(self, process: Process, question: Question, answer: Answer) -> None:
-        if process.loop_until and self._stands(process, self.answered, process, question, answer):
+        if process.loop.stands_still and self._stands(process, self.answered, process, question, answer):
             return
         counts = self.witness.counts
         if not isinstance(answer, Did):
-            process.answered_at = self.future.now
+            process.loop.answered_at = self.future.now
         if isinstance(question, Observe):
             sometimes.afresh(counts, process.held, process.client.asked_at)
         elif isinstance(answer, Shown):
-            if not process.read_after and answer.state is not None and not answer.here:
+            loop = process.loop
+            if not loop.read_after and answer.state is not None and not answer.here:
                 self.witness.seen("a newcomer is shown a copy")
-            process.read_after = process.requests
+            loop.read_after = loop.requests
             if isinstance(question, Write) and answer.state is not question.state:
                 sometimes.refused(counts, question, answer.state)
         self.hears(process, answer)
 
-    def will_go_on(self, process: Process) -> None:
+    def stands_still(self, process: Process) -> None:
         """Let the loop of this process go on when its pause is over; until then it hears nothing."""
-        self.future.at(process.loop_until, self._goes_on, process)
+        process.loop.stands_still = True
+        self.future.at(process.stalls.ends[Thread.LOOP], self._goes_on, process)
 
     def _stands(self, process: Process, what: Callable[..., None], *of: object) -> bool:
         """Keep this for later and return True if the loop of this process stands still."""
-        process.inbox.append((what, of))
+        process.loop.inbox.append((what, of))
         return True
 
     def _goes_on(self, process: Process) -> None:
-        if process.loop_until > self.future.now or self.network.waits(process, self._goes_on, process):
+        if process.stalls.ends[Thread.LOOP] > self.future.now or self.network.waits(process, self._goes_on, process):
             return
-        process.loop_until = 0.0
-        process.inbox.sort(key=_turn_of)
-        if len(process.inbox) > 1:
+        process.loop.stands_still, inbox = False, process.loop.inbox
+        inbox.sort(key=_turn_of)
+        if len(inbox) > 1:
             self.witness.seen("a loop goes on, and hears what it has missed")
-        while process.inbox and process.alive:
-            what, of = process.inbox[0]
+        while inbox and process.alive:
+            what, of = inbox[0]
             what(*of)
-            del process.inbox[0]  # now, because what the agent submits meanwhile stands behind the others
+            del inbox[0]  # now, because what the agent submits meanwhile stands behind the others
 
     def woke(self, process: Process) -> None:
         """Let the process go on after it stood still; if that was long, it knows."""
-        span = self.future.now - (process.stopped_since or 0.0)
-        process.stopped_since = None
-        if span * process.rate > process.held.settings.ttl:
+        span = self.future.now - (process.stalls.unnoticed_since or 0.0)
+        process.stalls.unnoticed_since = None
+        if span * process.clock.rate > process.held.settings.ttl:
             self._steps(process, WOKE)
-            now = process.clock(self.future.now)
+            now = process.clock.shows(self.future.now)
             self.witness.judge.saw(Slept(process.node, now))
             slept(process, now)
 
@@ -340,7 +354,7 @@ TURNED = frozenset({Write, Look, Wait, Observe, Propose, Gather})
 """The asks that a turn makes."""
 UNANSWERED = frozenset({Silent, Unknown})
 """These are fed where the store did not answer a question."""
-PROMPTS = UNANSWERED | {Missed, NoState, Woke, Linked}
+PROMPTS = UNANSWERED | {Missed, NoState, Woke, Linked, Standstill}
 """After these a node may ask again, though the register has not changed."""
 ANSWERED = (Shown, Heartbeats, Counted, Proposals, Did, Unknown)
 """The answers after which a client hears what was held back."""
@@ -350,7 +364,7 @@ def _turn_of(kept: tuple[Callable[..., None], tuple[object, ...]]) -> int:
     """Return the turn of what was kept for a loop: first what its agent says, then what else was posted, then an answer or a
     timer."""
     fed = kept[1][-1]
-    return 0 if isinstance(fed, Submitted) else 1 if isinstance(fed, Pushed | Missed | Linked) else 2
+    return 0 if isinstance(fed, Submitted) else 1 if isinstance(fed, Pushed | Missed | Linked | Standstill) else 2
 
 
 def _looks(process: Process, fed: Input) -> None:

@@ -14,8 +14,9 @@ from itertools import chain, combinations, pairwise, takewhile
 from attrs import fields
 
 from ..evolving import evolve
+from .kinds import Kind
 from .run import Run, tell
-from .story import QUICK, SPAN_MAX, Kind, Operation, Setting, Story, slot
+from .story import QUICK, SPAN_MAX, Operation, Setting, Story, slot
 
 TRIES = 3_000
 PAIRS_MAX = 24

@@ -49,6 +49,8 @@ class Store:
     """The last one of each node."""
     proposed: Counter[str] = field(factory=Counter)
     """How often each kind of proposal was put down."""
+    records: set[tuple[Node, object]] = field(factory=set)
+    """What nodes have put on record beside the register: failures."""
     format: int = 0
     """In which format the register is written."""
     losses: int = 0
@@ -140,6 +142,7 @@ class Store:
         self.pulses.clear()
         self.proposals = {}
         self.proposed.clear()
+        self.records.clear()
 
     def is_restored(self, back: float) -> None:
         """It is what it was at that time: a copy of another store. But of the proposals none is lost: that is worse."""

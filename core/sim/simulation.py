@@ -19,8 +19,10 @@ from ..world import Ending, Endpoint, Life, Node, Notice, Profile, Why
 from ..world import World as RunWorld
 from .agents import Agents
 from .chance import seeded
-from .faults import OF_STORE, Faults, means_something
+from .faults import Faults, means_something
 from .future import Future
+from .hang_watches import HangWatches
+from .kinds import Kind, On
 from .links import Links
 from .losses import Losses
 from .lost_worlds import LostWorlds
@@ -29,10 +31,12 @@ from .network import Network
 from .overlaps import Overlaps
 from .overlaps import bound as longest_overlap
 from .own import CORE, Own
-from .process import Process
+from .owners import Owners
+from .process import Clock, Launch, Process
+from .raises import Causes
 from .recoveries import Recoveries
 from .simulated_store import Store
-from .story import STARTS, Kind, Operation, Setting, name
+from .story import Operation, Setting, name
 from .traffic import Traffic, rate
 from .witness import Witness
 
@@ -84,6 +88,8 @@ class World:
             recoveries,
             overlaps,
             Traffic(rate(setting), judge.strength),
+            Causes(judge),
+            Owners(judge.strength),
             tell,
             counts=counts,
         )
@@ -102,6 +108,9 @@ class World:
             self.agents.loops.hears,
         )
         self.agents.loops.links = self.links
+        if setting.hang:
+            parts = self.future, self.network, self.witness, self.agents.workers, self.links, self.by_node
+            self.agents.hangs = HangWatches(setting, *parts)
         self.faults = Faults(
             self.future, self.store, self.network, self.witness, self.agents, self.links, setting.fence
         )
@@ -124,7 +133,7 @@ class World:
             self.witness.lost_worlds.befalls(process, kind)
         if kind is Kind.PASS:
             self.future.passes(self.future.now + span)
-        elif kind in STARTS:
+        elif kind.row.on is On.SLOT:
             self._starts(kind, operation.slot)
         elif kind is Kind.CANCEL:
             if self.store.register is None or not self.store.register.closed:
@@ -133,7 +142,7 @@ class World:
         elif kind is Kind.NOTICE and process is not None:
             self._said(kind, process.name, str(operation))
             self._gives_notice(process, Notice(span, "a test"))
-        elif kind in OF_STORE:
+        elif kind.row.on is On.STORE:
             self._said(kind, "store", str(operation))
             self.faults.befall_store(kind, span)
         elif process is not None:
@@ -153,19 +162,21 @@ class World:
         store.down_until, store.full_until = min(store.down_until, now), min(store.full_until, now)
         store.refreshed_at = min(store.refreshed_at, now)  # leases run out again
         for process in self.by_node.values():
-            process.heals()
+            process.trouble.heals()
+        if self.agents.hangs:
+            self.agents.hangs.heals()
         self.witness.recoveries.heals()
 
     def stands_still_for(self) -> float:
         """Return for how long an agent, or a thread of one, goes on to stand still."""
         now = self.future.now
-        return max([0.0, *(process.stands_until - now for process in self.living())])
+        return max([0.0, *(process.stalls.over_at - now for process in self.living())])
 
     def ends_other_versions(self) -> None:
         """End the agents that cannot read the register that stands. After a loss, the job of another version may have begun
         in their place; their workers would run on."""
         for process in list(self.living()):
-            if self.store.register is not None and process.format != self.store.format:
+            if self.store.register is not None and process.launch.format != self.store.format:
                 self.faults.befall(process, Kind.CRASH, 0.0)
 
     def starts_as(self, slot: str) -> Kind:
@@ -194,8 +205,8 @@ class World:
         if kind is Kind.START_OTHER:
             settings = evolve(settings, limits=evolve(limits, max_restarts=limits.max_restarts + 1))
         program = OTHER if kind is Kind.START_STRANGER else USUAL if self.setting.named else ""
-        process = self._process(Node(slot, incarnation), settings, program)
-        process.format, process.program = int(kind is Kind.START_NEXT), program
+        launch = Launch(self.future.now, int(kind is Kind.START_NEXT), program)
+        process = self._process(Node(slot, incarnation), settings, launch)
         self.by_node[process.node] = process
         earlier.append(process)
         self.agents.start(process)
@@ -211,22 +222,21 @@ class World:
 
     def _operates(self, request: Request) -> None:
         self._operators += 1
-        process = self._process(Node("operator", self._operators), self._rendezvous, operator=True)
-        process.format = self.store.format
+        launch = Launch(self.future.now, self.store.format, operator=True)
+        process = self._process(Node("operator", self._operators), self._rendezvous, launch)
         self.agents.loops.submit(process, request)
 
-    def _process(self, node: Node, settings: Settings, program: str = "", operator: bool = False) -> Process:
+    def _process(self, node: Node, settings: Settings, launch: Launch) -> Process:
         setting, choose = self.setting, self._choose
         steady = setting.seed == 0
         offset = 0.0 if steady else setting.offset * choose(1_000) / 1_000
         rate = 1.0 + (0.0 if steady else setting.drift * (choose(2_001) - 1_000) / 1_000)
-        profile = Profile(Endpoint(node.slot, 1), 1) if operator else setting.profile(node.slot, 1, program)
+        own = Profile(Endpoint(node.slot, 1), 1)
+        profile = own if launch.operator else setting.profile(node.slot, 1, launch.program)
         life = Life(f"{name(node)}@{self.future.planned}")
         policy = self._policy or (partial(_signed, node) if setting.seed % 2 else None)
         held = Held(node, profile, settings, life, policy=policy)
-        return Process(
-            name(node), node, Client(held), Group(node, self._group), offset, rate, self.future.now, operator=operator
-        )
+        return Process(node, Client(held), Group(node, self._group), Clock(offset, rate), launch)
 
     # --- how it stands
 

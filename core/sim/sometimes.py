@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ..group import Group, Phase
 from ..group.state import Beaten, Cause, Checked, Elapsed, Event, Over, Ready, ReadyToLeave
-from ..properties.predicates import fences
+from ..properties.group_laws import fences
 from ..rendezvous import (
     Complete,
     Deed,
@@ -59,6 +59,7 @@ SOMETIMES = (
     "refund over budget",
     "closed FAILED at the last return",
     "closed FAILED, cannot start",
+    "a start fails, and may not fail again",
     "closed SUCCEEDED",
     "closed CANCELLED",
     "a done node called back",
@@ -141,6 +142,12 @@ SOMETIMES = (
     "workers live through a change of nodes",
     "held back until its standbys were ready",
     "a newcomer is shown a copy",
+    "a node suspects a hang",
+    "a suspected hang moves again",
+    "a hang that not all nodes suspect",
+    "a hang is reported",
+    "a hung worker is blamed",
+    "stacks are put on record again",
 )
 
 Counts = Counter[str]
@@ -162,7 +169,7 @@ def changed(counts: Counts, process: Process, before: Held) -> None:
 def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
     """Count what it shows that a node wants to write this."""
     held, state = process.held, process.held.state
-    if isinstance(edit, Restore) and process.outcome is not None:
+    if isinstance(edit, Restore) and process.agent.outcome is not None:
         counts["who knows the verdict lingers"] += 1
     proposed = held.proposed
     if isinstance(edit, Leave) and context(Operation(join, now, now), held, now).entering is not None:
@@ -224,7 +231,7 @@ def told(counts: Counts, process: Process, handler: Handler, answer: Answer | Ra
     why = answer.failure.why
     if why is Why.TIMEOUT:
         counts["join time-out"] += 1
-    elif why is Why.CLOSED and handler is join and process.worlds == 0:
+    elif why is Why.CLOSED and handler is join and process.agent.worlds == 0:
         counts["a late agent told the verdict"] += 1
     elif why in REFUSED:
         counts[REFUSED[why]] += 1
@@ -258,7 +265,7 @@ def _checked(counts: Counts, before: Group, event: Event, after: Group) -> None:
     """Count what a step shows of a group that has a check."""
     if isinstance(event, Checked):
         counts["an unfit node leaves"] += not event.is_fit and after.phase is Phase.LEAVING
-    elif before.cause is not Cause.ELSEWHERE and after.cause is Cause.ELSEWHERE:
+    elif before.cause in (Cause.UNKNOWN, Cause.HERE) and after.cause is Cause.ELSEWHERE:
         own = after.phase is Phase.CHECKING
         counts["checked again after a failure of its own"] += own
         counts["not checked after another node's failure"] += not own and isinstance(event, Over)

@@ -19,6 +19,7 @@ from ..group import Alone
 from ..group import Settings as GroupSettings
 from ..rendezvous import FailureLimit, Limits, Settings
 from ..world import LOCAL_WORLD_SIZE_MAX, Endpoint, Node, Party, Profile, World, place_label, rank_policy_label
+from .kinds import Kind
 
 OPERATIONS_MAX = 100_000
 SPAN_MAX = 1e6
@@ -37,125 +38,7 @@ class Backend(Enum):
     """Leases, as on etcd: the store takes a silent node's heartbeat away."""
 
 
-class Kind(Enum):
-    """The operations; the value is the verb of the line."""
-
-    PASS = "pass"
-    """Time passes: so many seconds."""
-    START = "start"
-    """An agent starts on this slot: a new incarnation, even if the last one still runs."""
-    START_BACK = "start-back"
-    """The same, by a clock that was set back over a reboot: its incarnation is an earlier one than the last."""
-    START_OTHER = "start-other"
-    """An agent starts that was given other limits."""
-    START_STRANGER = "start-stranger"
-    """An agent starts whose workers run another program."""
-    START_NEXT = "start-next"
-    """An agent of another version starts, which reads and writes another format of the register."""
-    CRASH = "crash"
-    """The node is gone: agent and workers at once."""
-    PAUSE = "pause"
-    """The agent's process stands still for so long; its workers run on."""
-    PAUSE_HEART = "pause-heart"
-    """The agent's heart stands still for so long; the agent and its loop go on."""
-    PAUSE_LOOP = "pause-loop"
-    """The loop of the agent's rendezvous stands still for so long; its heart beats on."""
-    PAUSE_WAITER = "pause-waiter"
-    """The agent's waiter stands still for so long. What it was shown before comes as late."""
-    SLOW = "slow"
-    """Every message of the node takes so much longer, each way, from now on (0: no longer)."""
-    CUT = "cut"
-    """Nothing passes between the node and the store for so long."""
-    CUT_OUT = "cut-out"
-    """What the node sends is lost for so long."""
-    CUT_IN = "cut-in"
-    """What is sent to the node is lost for so long."""
-    LOSE_REPLY = "lose-reply"
-    """The answer to the node's next write is lost, after it was carried out."""
-    LATE_WRITE = "late-write"
-    """The node's next write arrives so much later."""
-    TWICE = "twice"
-    """The node's next write arrives once more, so much later."""
-    LATE_REPLY = "late-reply"
-    """The answer to the node's next question arrives so much later, after others perhaps."""
-    GAP = "gap"
-    """The node is not told of the register's next change; its next look finds it."""
-    KILL = "kill"
-    """The agent is killed; its workers are dead so much later, and its port refuses connections from then on."""
-    UNLINK = "unlink"
-    """Every link from and to the node breaks; new ones pass."""
-    REFUSE = "refuse"
-    """The network breaks the links to the node, and refuses new ones in its name for so long."""
-    MUTE = "mute"
-    """Links from and to the node carry nothing for so long, and nobody is told."""
-    OUTAGE = "outage"
-    """The store is away for so long, and remembers all."""
-    FULL = "full"
-    """The store takes no write for so long, as an etcd without space: it answers reads, and hears heartbeats."""
-    EMPTY = "empty"
-    """The store has forgotten everything."""
-    OLDER = "older"
-    """The store is restored from a backup that was made so long ago."""
-    FAIL = "fail"
-    """A worker of the node exits with 1."""
-    SUCCEED = "succeed"
-    """All workers of the node that live exit with 0."""
-    HANG = "hang"
-    """The node's workers neither succeed nor heed SIGTERM from now on."""
-    UNSTARTABLE = "unstartable"
-    """The node's workers cannot be started the next time."""
-    UNFIT = "unfit"
-    """The node's next check finds it unfit."""
-    HANG_CHECK = "hang-check"
-    """The node's next check does not end by itself. It is killed at its time-out, and the node joins."""
-    BREAK_CHECK = "break-check"
-    """The node's next check ends with an exit code that says nothing of the node, and the node joins."""
-    DRAIN = "drain"
-    """The agent is sent SIGTERM."""
-    NOTICE = "notice"
-    """The node is drained: it must be gone so many seconds later. It hears that on its host, or an operator tells the
-    register."""
-    CANCEL = "cancel"
-    """An operator closes the job."""
-
-    __hash__ = object.__hash__  # as for the register's Status
-
-    @property
-    def takes_span(self) -> bool:
-        return self in _TIMED
-
-    @property
-    def takes_node(self) -> bool:
-        return self not in _OF_NO_NODE
-
-
-_OF_NO_NODE = frozenset((Kind.PASS, Kind.OUTAGE, Kind.FULL, Kind.EMPTY, Kind.OLDER, Kind.CANCEL))
-STARTS = (Kind.START, Kind.START_BACK, Kind.START_OTHER, Kind.START_STRANGER, Kind.START_NEXT)
-"""The operations that start an agent."""
 _VERBS = {kind.value: kind for kind in Kind}
-_TIMED = frozenset(
-    (
-        Kind.PASS,
-        Kind.PAUSE,
-        Kind.PAUSE_HEART,
-        Kind.PAUSE_LOOP,
-        Kind.PAUSE_WAITER,
-        Kind.SLOW,
-        Kind.CUT,
-        Kind.CUT_OUT,
-        Kind.CUT_IN,
-        Kind.LATE_WRITE,
-        Kind.LATE_REPLY,
-        Kind.KILL,
-        Kind.REFUSE,
-        Kind.MUTE,
-        Kind.TWICE,
-        Kind.OUTAGE,
-        Kind.FULL,
-        Kind.OLDER,
-        Kind.NOTICE,
-    )
-)
 
 
 @frozen
@@ -252,6 +135,8 @@ class Setting:
     """The window of those failures, and the first cool-down."""
     checks: int = field(default=0, validator=_no_or_yes)
     """1: a check of each node decides if it joins."""
+    notices: int = field(default=1, validator=_no_or_yes)
+    """0: no node is given notice that it must be gone."""
     reserves: int = field(default=0, validator=_at_least(0))
     """So many members of each world, the last ones, are its reserves; but never all of them."""
     party: int = field(default=1, validator=_at_least(1, LOCAL_WORLD_SIZE_MAX))
@@ -260,10 +145,16 @@ class Setting:
     """How long a newcomer waits for the rest of its party."""
     alone: int = field(default=0, validator=_at_least(0))
     """How often a node's workers start again by themselves, and live through changes of nodes. 0: all restart together."""
+    enters: int = field(default=1, validator=_no_or_yes)
+    """1: workers that start again by themselves have entered a wrapped call. 0: none ever does."""
     first_target: int = 0
     """The job's first round waits for so many nodes without a last call. 0: for the maximum."""
     named: int = field(default=0, validator=_no_or_yes)
     """1: each node says which program its workers run, so another program beside it is refused."""
+    echoes: int = field(default=0, validator=_no_or_yes)
+    """1: workers that fail raise, begin to end or are killed, and their peers fail with them. 0: one exits with 1."""
+    hang: float = field(default=0.0, validator=_at_least(0))
+    """After so long without a move of any worker of its world a hung worker is blamed, and ends. 0: nobody watches."""
     standbys: float = field(default=0.0, validator=_at_least(0))
     """A node's standbys are ready so many seconds after its start, and after each start of its workers, at most. 0: it has
     none."""

@@ -8,14 +8,50 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 
 from attrs import define, field, frozen
 
-from ..properties.strength import LAWS, Strength
+from ..properties.judge import LAWS as JUDGED
+from ..properties.law import Strength, by_number, laws_of
+from . import (
+    hang_watches,
+    losses,
+    lost_worlds,
+    overlaps,
+    owners,
+    raises,
+    recoveries,
+    rendezvous_loops,
+    run,
+    traffic,
+    witness,
+)
+from .features import PAIRS, features_of
+from .kinds import Kind
 from .run import Run
 from .simulation import World
 from .sometimes import SOMETIMES
-from .story import Kind
+
+LAWS = by_number(
+    (
+        *JUDGED.values(),
+        *laws_of(
+            hang_watches,
+            losses,
+            lost_worlds,
+            overlaps,
+            owners,
+            raises,
+            recoveries,
+            rendezvous_loops,
+            run,
+            traffic,
+            witness,
+        ),
+    )
+)
+"""The laws that runs of nodes are held to, by number. The judges of the world have those that no trace can be held to."""
 
 
 @frozen
@@ -59,6 +95,8 @@ class Showed:
     counts: Mapping[str, int]
     broken: Broken | None = None
     strength: Strength = field(factory=Strength)
+    features: tuple[str, ...] = ()
+    """The features of its world."""
     recoveries: tuple[tuple[tuple[str, ...], Recovered], ...] = ()
     """Each with what befell the world: up to two kinds by name, or MANY."""
 
@@ -75,6 +113,7 @@ def showed(number: int, run: Run) -> Showed:
         {what: world.counts[what] for what in SOMETIMES if world.counts[what]},
         Broken(violation.number, str(violation)) if violation else None,
         world.witness.judge.strength,
+        tuple(features_of(world.setting)),
         tuple(_recoveries(number, world)),
     )
 
@@ -105,6 +144,8 @@ class Tally:
     strength: Strength = field(factory=Strength)
     laws: tuple[str, ...] = tuple(LAWS)
     """The laws that may be armed."""
+    pairs: Counter[tuple[str, str]] = field(factory=Counter)
+    """Two features -> in how many runs the world had both."""
     recoveries: dict[tuple[str, ...], list[Recovered]] = field(factory=dict)
     """What befell a world -> how it came to rest after."""
     broken: dict[str, list[tuple[int, Broken]]] = field(factory=dict)
@@ -119,6 +160,7 @@ class Tally:
         self.done.update(one.done)
         self.counts.update(one.counts)
         self.seen.update(one.counts.keys())
+        self.pairs.update(combinations(one.features, 2))
         self.strength.armed.update(one.strength.armed)
         self.strength.excused.update(one.strength.excused)
         for faults, recovered in one.recoveries:
@@ -139,6 +181,11 @@ class Tally:
     def never(self) -> tuple[str, ...]:
         """Return the names that may be seen and were not."""
         return tuple(what for what in self.sometimes if what not in self.seen)
+
+    @property
+    def apart(self) -> tuple[tuple[str, str], ...]:
+        """Return the pairs of features that never met."""
+        return tuple(pair for pair in PAIRS if not self.pairs[pair])
 
     @property
     def unarmed(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from attrs import define, field
 
-from ..properties.strength import Strength
+from ..properties.law import Law, Strength
 from ..rendezvous import Evict, Gather, Look, Observe, Propose, Question, RendezvousState, Restore, Violation, Write
 from ..world import Life, Node
 from .process import Process
@@ -31,6 +31,13 @@ KINDS: Mapping[type, str] = {
     Gather: "reads proposals",
     Observe: "reads heartbeats",
 }
+
+L11 = Law(
+    "L11",
+    "What a node asks and writes in one round is bounded by its causes, and by no number of nodes ([how "
+    "much](#traffic)).",
+    "a node is shown a round",
+)
 
 
 def rate(setting: Setting) -> float:

@@ -13,24 +13,46 @@ from attrs import define, field
 
 from ..properties.facts import Wrote
 from ..properties.judge import Judge
+from ..properties.law import Law
 from ..rendezvous import Arrive, Evict, Leave, RendezvousState, Restore, Status, Together, Violation, Write
 from ..rendezvous.context import gone
 from ..world import Node, Why
 from . import writes
 from .future import Future
+from .kinds import Kind
 from .losses import Losses
 from .lost_worlds import LostWorlds
 from .narration import Narrator, sentence
 from .network import ANSWER_TIMEOUT_S
 from .overlaps import Overlaps
+from .owners import Owners
 from .process import Process
+from .raises import Causes
 from .recoveries import Recoveries
 from .simulated_store import Store
-from .story import Kind, Setting, name
+from .story import Setting, name
 from .traffic import Traffic
 
 BEATS_LATE = 2
 """A silence counts for so many heartbeats after it is over."""
+
+L3 = Law(
+    "L3",
+    "No node is evicted whose heartbeats came in time, but on evidence of a link.",
+    "somebody is evicted for its silence",
+)
+L4 = Law(
+    "L4",
+    "No more rounds end as FAILED than worlds failed or were restored, as LOST than nodes were evicted or started "
+    "again, as LEFT than left, as UPSCALE than newcomers came to wait, as FENCED than fled or were restored.",
+    "a run is over in which a round ended for this reason",
+)
+L8 = Law(
+    "L8",
+    "A node that lives, or whose workers live, is evicted on evidence only if the network refused in its name, and "
+    "once.",
+    "somebody is evicted on the evidence of a link",
+)
 
 
 @define
@@ -46,6 +68,8 @@ class Witness:
     recoveries: Recoveries
     overlaps: Overlaps
     traffic: Traffic
+    blames: Causes
+    owners: Owners
     tell: Narrator | None = None
     writes: int = 0
     ends: Counter[Why] = field(factory=Counter)
@@ -64,25 +88,26 @@ class Witness:
     def landed(self, process: Process, number: int, before: RendezvousState | None, write: Write, here: bool) -> None:
         self.writes += 1
         after = write.state
-        if number in process.unsure or number < process.request:
+        if number in process.loop.unsure or number < process.loop.request:
             self.recoveries.befalls(Kind.LATE_WRITE)
             self.counts["a late write lands"] += 1
-            if process.read_after > number:
+            if process.loop.read_after > number:
                 self.counts["a write lands after its node re-read"] += 1
-        if process.slandered is not None and process.slandered[0] == number:
+        if process.loop.slandered is not None and process.loop.slandered[0] == number:
             raise Violation(
-                "L3", f"{process.name} throws out {name(process.slandered[1])}, whose heartbeats came in time"
+                "L3", f"{process.name} throws out {name(process.loop.slandered[1])}, whose heartbeats came in time"
             )
-        if process.accused is not None and process.accused[0] == number:
-            self._judges_evidence(*process.accused[1:], after)
+        if process.loop.accused is not None and process.loop.accused[0] == number:
+            self._judges_evidence(*process.loop.accused[1:], after)
         fact = Wrote(process.node, before, write.edit, after, here)
         self.judge.saw(fact)
         self._judges_reserves(fact)
         if fact.completes and process.held.policy is not None and not after.policy:
             raise Violation("V13", f"{process.name} completes round {after.round}, and does not sign its world")
-        self.lost_worlds.wrote(fact, process.format)
+        self.blames.wrote(fact)
+        self.lost_worlds.wrote(fact, process.launch.format)
         self.traffic.wrote(process.node, before, write)
-        self.losses.wrote(fact, self.living(), self.future.now)
+        self.losses.wrote(fact, self.living(), self.future.now, self.store.records)
         if isinstance(write.edit, Arrive) and before is not None and _is_aside(before, process.node):
             self.recoveries.befalls(Kind.START)
         if not isinstance(write.edit, Restore) and before is not None and after.ended and after.round > before.round:
@@ -102,13 +127,21 @@ class Witness:
                 continue
             self.judge.strength.armed["S14b"] += 1
             process = self.by_node[node]
-            if not (process.idle and process.ran and process.ran.id == after.world_id):
+            if not (process.attempt.idle and process.attempt.world and process.attempt.world.id == after.world_id):
                 raise Violation("S14b", f"{node} is a reserve in round {after.round}, in which its workers have work")
 
     def moved(self) -> None:
         """Look at the world after something changed. Raises Violation."""
         self.overlaps.moved()
         self.recoveries.moved()
+
+    def takes(self, node: Node, what: object) -> None:
+        self.blames.takes(node, what)
+
+    def befalls(self, process: Process, kind: Kind) -> None:
+        """Note that something befalls this node that no operation has done to it."""
+        self.lost_worlds.befalls(process, kind)
+        self.recoveries.befalls(kind)
 
     def seen(self, what: str) -> None:
         self.counts[what] += 1
@@ -125,17 +158,17 @@ class Witness:
         setting, now = self.setting, self.future.now
         span = self.store.ttl * (1 - 2 * setting.drift) - 1e-6
         late = BEATS_LATE * setting.interval * (1 + 2 * setting.drift) + 1e-6
-        told = gone(process.held, process.clock(now))
+        told = gone(process.held, process.clock.shows(now))
         self.judge.strength.armed["L8"] += len(told)
-        process.accused = process.requests + 1, now, frozenset(node for node in told if self._lives(node))
+        process.loop.accused = process.loop.requests + 1, now, frozenset(node for node in told if self._lives(node))
         for node in sorted(edit.dead - told):
             dead = self.by_node[node]
             self.judge.strength.armed["L3"] += 1
-            self.judge.strength.excused["L3"] += dead.outcome is not None
-            if dead.outcome is None and not self.store.silent_for(
-                node, span, dead.born_at, now, late, late + ANSWER_TIMEOUT_S
+            self.judge.strength.excused["L3"] += dead.agent.outcome is not None
+            if dead.agent.outcome is None and not self.store.silent_for(
+                node, span, dead.launch.at, now, late, late + ANSWER_TIMEOUT_S
             ):
-                process.slandered = (process.requests + 1, node)
+                process.loop.slandered = (process.loop.requests + 1, node)
 
     def _lives(self, node: Node) -> bool:
         return self.by_node[node].alive or bool(self.by_node[node].workers)
@@ -146,7 +179,7 @@ class Witness:
         for node in sorted(living):
             process = self.by_node[node]
             late = 2 * self.setting.interval * (1 + 2 * self.setting.drift) + 2 * ANSWER_TIMEOUT_S
-            if process.refused_at < decided_at - late:
+            if process.trouble.refused_at < decided_at - late:
                 raise Violation("L8", f"{name(node)} is thrown out on evidence, and lives")
             if node in self.accused:
                 raise Violation("L8", f"{name(node)} is thrown out on evidence a second time, and lives")
@@ -160,7 +193,9 @@ class Witness:
             raise Violation("L2", f"{process.name} has found no world, but all has been well for long")
 
     def judges_rounds(self) -> None:
-        """Judge L4, at the end of a run."""
+        """Judge L4 and G9, at the end of a run."""
+        if self.setting.echoes:
+            self.blames.judges()
         self.judge.strength.armed["L4"] += len(self.ends)
         self.causes["failures"] = sum(len(rounds) for rounds in self.judge.failed.values())
         for why, many in self.ends.items():

@@ -34,7 +34,7 @@ def shown(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
     if isinstance(edit, Restore):
         counts.update(_restored(fact, edit))
         return
-    if fact.before is None and any(each.alive and each.worlds for each in nodes.values()):
+    if fact.before is None and any(each.alive and each.agent.worlds for each in nodes.values()):
         counts["a new job at an empty store, while survivors live"] += 1
     for what in (*_rounds(before, edit, fact.completes, after), *_seats(before, edit, fact.node, after)):
         counts[what] += 1
@@ -43,8 +43,8 @@ def shown(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
     if isinstance(edit, Evict | Overdue):
         for node in before.seats:
             if node not in after.seats:
-                nodes[node].evicted = True
-    if isinstance(edit, Arrive) and nodes[fact.node].evicted and fact.node not in before.seats:
+                nodes[node].agent.evicted = True
+    if isinstance(edit, Arrive) and nodes[fact.node].agent.evicted and fact.node not in before.seats:
         counts["an evicted live node returns"] += 1
 
 
