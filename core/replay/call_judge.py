@@ -28,11 +28,11 @@ from ..inprocess.words import (
     SpanEnded,
 )
 from ..properties import call_laws as laws
-from ..properties.call_laws import Broken
 from ..rendezvous import Client, Pushed, RendezvousState, Shown, Write
+from ..trace.steps import Asked, CallStepped
+from ..violation import Violation
 from ..world import Ending, Node, Why
 from .comparison import Moment
-from .steps import Asked, CallStepped
 
 
 @frozen
@@ -138,13 +138,13 @@ class CallJudge:
     unseated: frozenset[Node] = frozenset()
 
     def saw(self, fact: Fact) -> None:
-        """Judge the next fact. Raises Broken, or the call's own Violation."""
+        """Judge the next fact. Raises Violation, or the call's own Violation."""
         match fact:
             case Took():
                 self._took(fact)
             case Injected(node, round, shown):
                 if not laws.is_over(shown, node, round):
-                    raise Broken("I5", f"{node} is hit though round {round} stands")
+                    raise Violation("I5", f"{node} is hit though round {round} stands")
             case Stands(before, after):
                 self._stands(before, after)
             case BreaksOff(node):
@@ -175,27 +175,28 @@ class CallJudge:
     def _ordered(self, fact: Took, rank: _Rank, command: Command) -> None:
         match command:
             case Run(span):
-                laws.waits(fact.node, command, rank.runs.span.value if rank.runs else None, aborts=rank.aborts)
+                laws.I2.judge(fact.node, f"is ordered to {span.value}", rank.runs.span.value if rank.runs else None)
+                laws.I3.judge(fact.node, command, rank.aborts)
                 rank.runs, rank.round = command, fact.after.round or 0
                 if span is Span.FUNCTION:
                     self._called(fact.node, rank)
             case Abort():
                 if rank.runs and rank.depth:
-                    raise Broken("I6", f"abort of {fact.node} starts while it is in an atomic section")
+                    raise Violation("I6", f"abort of {fact.node} starts while it is in an atomic section")
                 rank.aborts = True
             case Finish(outcome):
-                laws.returned(self.register, fact.node, outcome)
-                laws.kept(self.register, fact.node, outcome)
+                laws.I7.judge(self.register, fact.node, outcome)
+                laws.I9.judge(self.register, fact.node, outcome)
             case _:
                 pass
 
     def _called(self, node: Node, rank: _Rank) -> None:
-        laws.once(node, rank.called_in, rank.round)
+        laws.I1.judge(node, rank.called_in, rank.round)
         rank.called_in = rank.round
         for other in self.members.get(rank.round, ()):
             its = self.ranks.get(other)
             if its and its.runs and its.runs.span in laws.ROUND_OF_USER:
-                laws.together(node, rank.round, other, its.round)
+                laws.I4.judge(node, rank.round, other, its.round)
 
     def _stands(self, before: RendezvousState | None, after: RendezvousState) -> None:
         self.register = after
@@ -204,14 +205,14 @@ class CallJudge:
         if before is None:
             self.unseated = frozenset()
             return
-        laws.unseated_stay_away(self.unseated, after)
+        laws.I13.judge(after, self.unseated)
         gone = before.seats.keys() - after.seats.keys()
         self.unseated |= frozenset(node for node in gone if self._leaves(node))
         if after.closed and not before.closed and after.closed.ending is Ending.SUCCEEDED:
             self._succeeded(after)
         active = self._active(before)
         if active is not None and after.round > before.round and after.ended and after.ended.why is not Why.UPSCALE:
-            laws.ended_by_active(before, after, active)
+            laws.I10.judge(before, after, active)
 
     def _leaves(self, node: Node) -> bool:
         rank = self.ranks.get(node)
@@ -225,9 +226,7 @@ class CallJudge:
 
     def _succeeded(self, after: RendezvousState) -> None:
         active = self._active(after)
-        if active is not None:
-            laws.somebody(active)
-        for node, was_active in self.active.get(after.round, {}).items():
-            rank = self.ranks.get(node)
-            if rank and was_active and node in after.seats and rank.call.phase is not Phase.ENDED:
-                laws.holds_result(node, after.round, rank.call)
+        known = {node for node, was_active in self.active.get(after.round, {}).items() if was_active}
+        stay = {node: rank.call for node, rank in self.ranks.items() if rank.call.phase is not Phase.ENDED}
+        held = [(node, stay[node]) for node in sorted(known & stay.keys() & after.seats.keys())]
+        laws.I8.judge(after.round, active is not None and not active, held)

@@ -26,14 +26,15 @@ from ..inprocess.words import (
     Left,
     Over,
     Ready,
+    Record,
     Refused,
     SpanEnded,
     Timer,
 )
-from ..rendezvous.agenda import Errand, Request
+from ..rendezvous import Errand, Request
+from ..trace.steps import CallStepped
 from ..world import Endpoint, Profile
 from .difference import same
-from .steps import CallStepped
 
 ANY = Profile(Endpoint("any", 1))
 """A profile for comparisons: the real one differs in each round, and the core does not choose it."""
@@ -91,6 +92,6 @@ def _requests(command: Command) -> tuple[Request | Errand, ...]:
     """Return what this command asks of the register. A failure record follows the end of the round, and precedes the end of
     the job."""
     request = requested(command, ANY)
-    before = (Errand(None),) if isinstance(command, Close) else ()
+    before = (Errand(None),) if isinstance(command, Close | Record) else ()
     after = (Errand(None),) if isinstance(command, End) else ()
     return (*before, *((request,) if request else ()), *after)

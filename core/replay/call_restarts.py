@@ -12,10 +12,10 @@ from attrs import frozen
 from ..inprocess import Event
 from ..inprocess.words import AbortEnded, Run, Span, SpanEnded
 from ..rendezvous import Arrive, Together
+from ..trace.steps import CallStepped
 from ..world import Node
 from .comparison import Moment
 from .history import History, landed
-from .steps import CallStepped
 
 
 @frozen

@@ -6,9 +6,9 @@ from attrs import frozen
 
 from .. import inprocess
 from ..group import Phase
+from ..trace.steps import Calling, Step, Trace, step_at
 from .difference import Differs
 from .replica import Replica, newborn, taken
-from .steps import Calling, Step, Trace, step_at
 
 
 @frozen

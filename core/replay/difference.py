@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from ..rendezvous.codec import encode_plain
-from .lines import registers
-from .plain import plain
+from ..trace.lines import registers
+from ..trace.plain import plain
 
 
 class Differs(Exception):

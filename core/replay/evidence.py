@@ -27,9 +27,7 @@ from ..group.state import (
     RecordUnstartable,
     Signalled,
 )
-from ..inprocess import Violation as CallViolation
 from ..inprocess import words
-from ..properties.call_laws import Broken
 from ..properties.facts import (
     Began,
     Decided,
@@ -48,7 +46,7 @@ from ..properties.facts import (
 from ..properties.facts import Started as WorkersStarted
 from ..properties.facts import Stepped as GroupStepped
 from ..properties.judge import Judge
-from ..properties.strength import Strength
+from ..properties.law import Strength
 from ..rendezvous import (
     Counted,
     Heartbeats,
@@ -62,18 +60,18 @@ from ..rendezvous import (
     Silent,
     Status,
     Unknown,
-    Violation,
     Woke,
     Write,
     drain,
     verify,
     verify_step,
 )
+from ..trace.steps import Asked, CallStepped, Started, Stepped
+from ..violation import Violation
 from ..world import WorldId
 from . import call_judge as judging
 from .comparison import Moment, Replayed
 from .history import History, Place, Written, landed, place
-from .steps import Asked, CallStepped, Started, Stepped
 
 BEFORE_ALL: Place = (0, 0, "")
 ANSWERS = (Shown, Heartbeats, Counted, Proposals, Pushed)
@@ -90,11 +88,11 @@ Dated = tuple[tuple[Place, int], Fact]
 class Judgement:
     """The first property that does not hold, as far as the traces of a history tell, and how often each law was armed."""
 
-    violation: Violation | CallViolation | Broken | None
+    violation: Violation | None
     strength: Strength
 
 
-def broken(history: History) -> Violation | CallViolation | Broken | None:
+def broken(history: History) -> Violation | None:
     """Return the first property that does not hold, as far as these traces tell; None if all hold."""
     return judgement(history).violation
 
@@ -110,7 +108,7 @@ def judgement(history: History) -> Judgement:
             judge_of_calls = judging.CallJudge()
             for told in call_facts(history):
                 judge_of_calls.saw(told)
-    except (Violation, CallViolation, Broken) as violation:
+    except Violation as violation:
         return Judgement(violation, judge.strength)
     return Judgement(None, judge.strength)
 

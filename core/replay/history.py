@@ -18,9 +18,9 @@ from attrs import frozen
 
 from ..derived import Memo, beside, derived
 from ..rendezvous import Deed, RendezvousState, Token, Write
+from ..trace.steps import Asked, shown
 from ..world import Life, Node
 from .comparison import Moment, Replayed
-from .steps import Asked, shown
 
 Place: TypeAlias = tuple[int, int, str]
 """The place of a state in the history of its job: epoch, version, and the life's nonce in case two lives share an epoch."""

@@ -57,6 +57,8 @@ class Lanes:
     nodes: tuple[Node, ...]
     spans: tuple[Span, ...]
     marks: tuple[Mark, ...]
+    gaps: tuple[tuple[float, float], ...] = ()
+    """From when to when nothing was seen of any node."""
 
 
 def marked(node: Node, at: float, did: str, write: tuple[RendezvousState | None, Deed, RendezvousState]) -> Mark:

@@ -22,9 +22,9 @@ from ..node import farewell, requested
 from ..node import heard as heard_by_the_group
 from ..rendezvous import Ask, Client, Errand, Held, Input, Misfit, Prepared, Raise, Request, Submitted, Told, Write
 from ..rendezvous import step as client_step
+from ..trace.steps import Asked, Calling, CallStepped, Header, Started, Step, Stepped, Working
 from . import call_replica as of_calls
 from .difference import Differs, same, spelled
-from .steps import Asked, Calling, CallStepped, Header, Started, Step, Stepped, Working
 
 Item: TypeAlias = Request | Errand
 

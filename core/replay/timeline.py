@@ -15,14 +15,14 @@ from ..group import Phase
 from ..group.state import Command, Event, Record, RecordUnstartable
 from ..inprocess import Call
 from ..rendezvous import Arrive, Deed, Evict, Together, Write
+from ..trace.plain import word
+from ..trace.steps import Asked, CallStepped, Started, Stepped
 from ..world import Node, Verdict, Why, World
 from . import call_lanes as of_calls
 from .comparison import Moment, Replayed
 from .history import History, landed
 from .lanes import SPANS, Lanes, Mark, Span, SpanKind, marked
-from .plain import word
 from .replica import Replica
-from .steps import Asked, CallStepped, Started, Stepped
 
 
 @frozen

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 from ...caller import Terms
 from ...inprocess import Settings
-from ...properties.call_laws import Broken
-from ...properties.strength import Strength
+from ...properties.law import Strength
+from ...violation import Violation
 from .call_sometimes import SOMETIMES
 from .call_strength import LAWS
 from .call_world import At, Budget, Hang, Main, Rank, Shape, World
@@ -41,7 +41,6 @@ __all__ = [
     "LAWS",
     "SOMETIMES",
     "At",
-    "Broken",
     "Budget",
     "Hang",
     "Main",
@@ -52,6 +51,7 @@ __all__ = [
     "Shape",
     "Strength",
     "Terms",
+    "Violation",
     "Walk",
     "World",
     "beginning",

@@ -6,9 +6,9 @@ from typing import Any
 
 from ...evolving import evolve
 from ...inprocess.words import AbortEnded, Deadline, Elapsed, Event, How, Refused, StoreBack, StoreLost, Timer
-from ...properties.call_laws import Broken
 from ...rendezvous import Evict, RendezvousState
 from ...rendezvous.lives import outranks
+from ...violation import Violation
 from ...world import Why
 from . import driver_steps as driver
 from . import laws
@@ -29,7 +29,7 @@ def fault(world: World, move: Move, note: Note, **changes: Any) -> World:
 
 def user_code_ends(world: World, move: Move, note: Note) -> World:
     if not isinstance(move.how, How):
-        raise Broken("wiring", f"no way in which user code ends: {move}")
+        raise Violation("wiring", f"no way in which user code ends: {move}")
     note(f"fault: {move.how.value}")
     return main_thread.ends(_paid(world), move, note, move.how)
 
@@ -46,7 +46,7 @@ def hangs(world: World, move: Move, note: Note, hang: Hang) -> World:
 
 def swallows(world: World, move: Move, note: Note) -> World:
     rank = world.ranks[move.rank]
-    laws.raised(world, rank)
+    laws.I5.judge(world, rank)
     return fault(world, move, note, signalled=False, main=evolve(rank.main, hang=Hang.NO))
 
 
@@ -82,7 +82,7 @@ def store_forgets(world: World, move: Move, note: Note) -> World:
     note(f"fault: {move.what}")
     register = world.register
     if register is None:
-        raise Broken("wiring", "the store has nothing to forget")
+        raise Violation("wiring", "the store has nothing to forget")
     ranks = (evolve(rank, remembers=register) if _holds(rank, register) else rank for rank in world.ranks)
     forgotten = world.forgotten if outranks(world.forgotten, register) else register
     return evolve(_lost(world), register=None, ranks=tuple(ranks), forgotten=forgotten)
@@ -113,7 +113,7 @@ def starts_again(world: World, move: Move, note: Note) -> World:
 def time_passes(world: World, move: Move, note: Note) -> World:
     rank, deadline = world.ranks[move.rank], move.how
     if not isinstance(deadline, Deadline):
-        raise Broken("wiring", f"no deadline passes: {move}")
+        raise Violation("wiring", f"no deadline passes: {move}")
     note(f"timer: {deadline.timer.value}")
     limited = deadline.of if deadline.timer in (Timer.SOFT, Timer.LIMIT) else rank.limited
     world = changed(world, move.rank, passed=rank.passed | {deadline}, limited=limited)

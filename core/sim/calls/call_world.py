@@ -13,7 +13,7 @@ from ...caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, signature
 from ...evolving import evolve
 from ...inprocess import Call, Event
 from ...inprocess import Settings as CallSettings
-from ...inprocess.words import Deadline, How, Outcome, Span
+from ...inprocess.words import Deadline, How, Outcome, Raised, Span
 from ...rendezvous import Held, Limits, Proposal, RendezvousState, Settings, Write
 from ...rendezvous.agenda import Agenda
 from ...rendezvous.state import NODES_MAX
@@ -52,6 +52,8 @@ class Main:
     how: How | None = None
     mark: str = ""
     """The mark of the failure with which the span ended."""
+    got_on: bool = False
+    """User code has entered a section in this span."""
     hang: Hang = Hang.NO
 
 
@@ -92,11 +94,17 @@ class Rank:
     """The round in which the function was called last."""
     limited: int = 0
     """The token of the last span whose limit has passed."""
-    alike: tuple[str, int] = ("", 0)
-    """The mark of the last failure that ended a round, and how often in a row it came without progress in between."""
+    alike: tuple[str, int, int] = ("", 0, 0)
+    """The mark of the last failure that ended a round; how often in a row it came, and how often of that before any section
+    of its span."""
     passed: frozenset[Deadline] = frozenset()
     returned: Outcome | None = None
     """How the call ended; None while it goes on."""
+
+    @property
+    def is_spoken_for(self) -> bool:
+        """Return True if the rank is gone, and its monitor lives to say so."""
+        return self.monitor and (not self.alive or isinstance(self.returned, Raised))
 
     @property
     def runs(self) -> bool:
@@ -129,7 +137,7 @@ class World:
     budget: Budget = Budget()
     kinds: frozenset[str] = frozenset()
     """The kinds of faults that may happen; empty: all."""
-    calls: CallSettings = CallSettings()
+    calls: CallSettings = CallSettings(fresh_after=None)
     clean: bool = True
     """True while no fault has happened."""
     rings: int = 0
@@ -166,7 +174,7 @@ class Shape:
     terms: Terms = field(factory=Terms)
     budget: Budget = Budget()
     kinds: frozenset[str] = frozenset()
-    calls: CallSettings = CallSettings()
+    calls: CallSettings = CallSettings(fresh_after=None)
     last_call_s: float = 0.0
     """How long a round after the first waits for more ranks than it needs."""
     upscale: bool = True

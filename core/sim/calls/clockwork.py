@@ -19,14 +19,14 @@ from ...inprocess import timers as of_driver
 from ...inprocess.monitoring import Monitor, Phase, Rules, step, until, woke
 from ...inprocess.timers import IDLE, Timers
 from ...inprocess.words import Span
-from ...properties.call_laws import Broken
-from ...properties.strength import Strength
+from ...properties.law import Strength
 from ...rendezvous import RendezvousState
+from ...violation import Violation
 from ..chance import Choose, one
 from .call_world import Note, Rank, World
 from .monitor_sight import marks, moves_of, sight
 from .moves import Move, prompt_of, timed_of
-from .time_laws import TimeLaws
+from .time_laws import STAMPS, TimeLaws
 
 USUAL_S: Mapping[str, float] = {
     "main thread ends": 0.05,
@@ -52,8 +52,6 @@ LONG_S = (0.3, 2.0, 8.0, 31.0, 45.0, 61.0, 95.0, 130.0, 250.0, 700.0)
 LONG_ONE_IN = 60
 NEVER_LONG = frozenset({"driver asks late", "driver is too late", "gives the store up", "monitor waits no longer"})
 """Steps that stand for the end of the register's own spans."""
-STAMPS = frozenset({"main thread arms", "main thread enters a section", "main thread leaves the section"})
-"""The moves by which the main thread leaves a mark of progress."""
 SAID = frozenset({"monitor ends", "monitor leaves"})
 """What the monitor tells the register in the name of a process that lives: that takes as long as any question."""
 OF_MONITOR = frozenset({"monitor wants", "monitor signals again", *SAID})
@@ -115,7 +113,7 @@ class Clockwork:
             self._plans(place)
 
     def next(self) -> Move | None:
-        """Return the next move, after the time until then has passed; None if nothing comes any more. Raises Broken."""
+        """Return the next move, after the time until then has passed; None if nothing comes any more. Raises Violation."""
         for _ in range(LOOKS_MAX):
             if self.acts:
                 act = self.acts.pop(0)
@@ -135,7 +133,7 @@ class Clockwork:
                     move = self._first(place)
                     del self.clocks[place].due[move]
                     return move
-        raise Broken("I17", f"{LOOKS_MAX} looks in a row, and nothing is done")
+        raise Violation("I17", f"{LOOKS_MAX} looks in a row, and nothing is done")
 
     def stands_still(self, place: int) -> Move:
         """Let the host of this rank stand still from now on."""
@@ -146,7 +144,7 @@ class Clockwork:
 
     def took(self, move: Move, after: World, note: Note) -> World:
         """Note what a move has changed, and return the world, in which something went wrong if a step takes long. Raises
-        Broken for a limit that passed too early or too late."""
+        Violation for a limit that passed too early or too late."""
         before, place = self.world, move.rank
         if self.slow:
             note("takes long")

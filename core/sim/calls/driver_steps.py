@@ -24,6 +24,7 @@ from ...inprocess.words import (
     MarkDone,
     MarkReserve,
     Raised,
+    Record,
     Run,
     SpanEnded,
     Timer,
@@ -34,6 +35,7 @@ from ...rendezvous.agenda import Agenda, submitted
 from ...world import Profile
 from . import laws
 from .call_world import At, Main, Note, Rank, World, changed, posted, put
+from .main_thread_steps import hears_sigterm, terminated
 from .moves import Move
 from .register import When, answer, asked, landed, lands
 
@@ -69,15 +71,19 @@ def told(world: World, place: int, event: Event, note: Note) -> World:
     return world if want is None or not rank.runs else told(world, place, GateRead(want, rank.page.depth), note)
 
 
-def _alike(alike: tuple[str, int], before: Call, event: Event) -> tuple[str, int]:
+def _alike(alike: tuple[str, int, int], before: Call, event: Event) -> tuple[str, int, int]:
     """Count how often in a row a failure of this mark has ended a round, as a reader of the rank's log would."""
+    last, often, barren = alike
     match event:
         case Elapsed(Deadline(timer=Timer.STEADY | Timer.SOFT)):
-            return "", 0
+            return "", 0, 0
         case SpanEnded(how=How.RETURNED) if before.phase is Phase.RUNNING:
-            return "", 0
+            return "", 0, 0
         case SpanEnded(how=How.FAILED, mark=mark) if before.phase in (Phase.STARTING, Phase.RUNNING) and before.active:
-            return mark, alike[1] + 1 if mark == alike[0] else 1
+            if event.is_echo:
+                return alike
+            often, barren = (often, barren) if mark == last else (0, 0)
+            return mark, often + 1, 0 if event.got_on else barren + 1
         case _:
             return alike
 
@@ -97,24 +103,29 @@ def _carried_out(world: World, place: int, command: Command, note: Note) -> Worl
     match command:
         case Join() | words.End() | MarkDone() | MarkReserve() | words.Leave() | Close():
             return changed(world, place, agenda=_submitted(rank.held.profile, rank.agenda, command))
+        case Record():
+            return world  # records are no part of the register
         case Run(span, token):
             laws.ordered(rank, command)
-            laws.goes_on(world, rank, command)
+            laws.I18.judge(world, rank, command)
             return changed(world, place, main=Main(At.ORDERED, span, token))
         case Want(token):
             return changed(world, place, page=evolve(rank.page, want=token))
         case Inject():
             return changed(world, place, signalled=True)
         case Abort():
-            laws.aborted(rank)
+            laws.I6.judge(rank, enters=False)
             return changed(world, place, aborts=True, abort_hangs=False)
         case Kill():
             note("killed at a limit")
-            return changed(world, place, alive=False)
+            ends = hears_sigterm(rank) and not rank.page.hung  # else SIGKILL follows
+            return terminated(world, place, note) if ends else changed(world, place, alive=False)
         case Finish(outcome):
             laws.finished(world, rank, outcome)
             note(f"returned {outcome.round is not None}" if not isinstance(outcome, Raised) else outcome.reason.value)
-            return changed(world, place, returned=outcome)
+            if rank.call.replaced:
+                note("a rank ends to be replaced")
+            return changed(world, place, returned=outcome, alive=not rank.call.replaced)
         case other:
             assert_never(other)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from ...evolving import evolve
 from ...inprocess.words import Interrupted, Terminated
 from . import (
     call_faults as faults,
@@ -28,9 +29,9 @@ def beginning(shape: Shape) -> World:
     if unknown := shape.kinds.difference(FAULTS, LOSSES, HOWS):
         kinds = ", ".join((*FAULTS, *LOSSES, *HOWS))
         raise ValueError(f"kinds: there is no {', '.join(sorted(unknown))}; there are {kinds}")
-    settings = settings_of(shape)
-    ranks = (born(str(slot), 1, settings, shape.terms, shape.calls) for slot in range(shape.ranks))
-    return World(None, tuple(map(driver.started, ranks)), shape.terms, shape.budget, shape.kinds, shape.calls)
+    settings, calls = settings_of(shape), evolve(shape.calls, replace_wait=shape.replace_s)
+    ranks = (born(str(slot), 1, settings, shape.terms, calls) for slot in range(shape.ranks))
+    return World(None, tuple(map(driver.started, ranks)), shape.terms, shape.budget, shape.kinds, calls)
 
 
 def step(world: World, move: Move, note: Note) -> World:

@@ -20,6 +20,8 @@ class Page:
     """How many atomic sections the main thread is in."""
     want: int = 0
     want_monitor: int = 0
+    hung: bool = False
+    """The monitor has sent SIGTERM at a limit."""
 
 
 def wanted(page: Page) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...evolving import evolve
-from ...inprocess.words import AtomicLeft, How, Span, SpanEnded
+from ...inprocess.words import AtomicLeft, How, Span, SpanEnded, ended_as
 from . import gate_words as gate
 from . import laws
-from .call_world import At, Hang, Main, Note, World, changed, posted
+from .call_world import At, Hang, Main, Note, Rank, World, changed, posted
 from .moves import Move
 
 
@@ -34,9 +34,17 @@ def disarms(world: World, move: Move, note: Note) -> World:
 
 
 def tells(world: World, move: Move, note: Note) -> World:
-    main = world.ranks[move.rank].main
-    event = SpanEnded(main.token, main.how or How.RETURNED, main.mark)
+    rank = world.ranks[move.rank]
+    main, how = rank.main, ended_as(rank.main.how or How.RETURNED, rank.page.hung)
+    mark = main.mark if how is main.how else ""
+    echoes, no_memory = is_echo(rank, mark) or None, laws.lacks_memory(mark) or None
+    event = SpanEnded(main.token, how, mark, echoes, main.got_on or None, no_memory)
     return posted(world, move.rank, event, main=Main(token=main.token))
+
+
+def is_echo(rank: Rank, mark: str) -> bool:
+    """Return True if a failure with this mark only tells of another rank's: in one round of three."""
+    return mark == "fails there" and (rank.call.round or 0) % 3 == 2
 
 
 def enters(world: World, move: Move, note: Note) -> World:
@@ -46,8 +54,8 @@ def enters(world: World, move: Move, note: Note) -> World:
     if page is None:
         note("atomic refused")
         return ends(world, move, note, How.INJECTED)
-    laws.sheltered(rank)
-    return changed(world, move.rank, page=page)
+    laws.I6.judge(rank, enters=True)
+    return changed(world, move.rank, page=page, main=evolve(rank.main, got_on=True))
 
 
 def leaves_section(world: World, move: Move, note: Note) -> World:
@@ -67,8 +75,25 @@ def is_signalled(world: World, move: Move, note: Note) -> World:
         where = "atomic" if rank.page.depth else rank.main.at.value
         note(f"declined in: {where}")
         return world
-    laws.raised(world, rank)
+    laws.I5.judge(world, rank)
     if rank.main.hang is Hang.STUCK:
         return world
     note("injected by the monitor" if rank.page.want != rank.page.armed else "injected")
     return ends(world, move, note, How.INJECTED)
+
+
+def hears_sigterm(rank: Rank) -> bool:
+    """Return True if SIGTERM ends the code in which this main thread hangs. One that is stuck in a round with an odd number
+    is in an import: no gate raises there, but the program's handler does. Any other is stuck for good."""
+    return rank.main.at is At.USER and rank.main.hang is Hang.STUCK and rank.page.armed_round % 2 == 1
+
+
+def terminated(world: World, place: int, note: Note) -> World:
+    """The monitor of this rank has sent SIGTERM at a limit. A rank that leaves already keeps its reason."""
+    rank = world.ranks[place]
+    if not rank.call.leaving:
+        world = changed(world, place, page=evolve(rank.page, hung=True))
+    if not hears_sigterm(rank):
+        return world
+    note("a hung rank ends by SIGTERM")
+    return changed(world, place, main=evolve(rank.main, at=At.OVER, how=How.EXITED, hang=Hang.NO))

@@ -41,6 +41,7 @@ def sight(world: World, place: int, stamp: float, timers: Timers, shown: Rendezv
         hard_s=limits.hard_s if is_guarded else callback_s,
         wanted=page.want == page.armed,
         leaving=rank.call.leaving is not None,
+        replaced=rank.call.replaced,
         bye=_bye(rank),
         unwind_at=min((at + each.after_s for each, at in began), default=math.inf),
         dead=not rank.alive,
@@ -52,7 +53,9 @@ def sight(world: World, place: int, stamp: float, timers: Timers, shown: Rendezv
 def _bye(rank: Rank) -> Bye:
     if rank.returned is None:
         return Bye.NOT_YET
-    return Bye.SETTLED if rank.call.left or rank.call.verdict else Bye.UNSETTLED
+    if rank.call.left or rank.call.verdict:
+        return Bye.SETTLED
+    return Bye.REPLACED if rank.call.replaced else Bye.UNSETTLED
 
 
 def moves_of(place: int, rank: Rank, acts: tuple[Act, ...]) -> Iterator[Move]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ...evolving import evolve
-from ...properties.call_laws import Broken
 from ...rendezvous import End, Leave
+from ...violation import Violation
 from ...world import Why
 from .call_world import Note, World, changed
+from .main_thread_steps import terminated
 from .moves import Move
 from .register import declared, edited
 
@@ -16,7 +17,7 @@ def speaks(world: World, move: Move, note: Note, waited: bool = False) -> World:
     rank = world.ranks[move.rank]
     edit = declared(world, rank, waited)
     if edit is None:
-        raise Broken("wiring", f"nothing to say for a dead rank: {move}")
+        raise Violation("wiring", f"nothing to say for a dead rank: {move}")
     note("no replacement came" if waited else "monitor speaks for a dead rank")
     note("a dead rank's seat is kept" if isinstance(edit, End) else "a dead rank's seat is given up")
     return edited(world, edit, rank.node, waited)
@@ -48,6 +49,6 @@ def kills(world: World, move: Move, note: Note) -> World:
 
 
 def terminates(world: World, move: Move, note: Note) -> World:
-    """Send SIGTERM, which changes nothing: a main thread that runs Python code would hear it, as `is told to stop`."""
+    """Send SIGTERM."""
     note("monitor terminates")
-    return world
+    return terminated(world, move.rank, note)

@@ -101,7 +101,8 @@ def _of_monitor(world: World, rank: Rank) -> Iterator[str]:
     over = page.armed and is_over(world.register, rank.node, page.armed_round)
     if rank.monitor and over and page.want_monitor != page.armed and rank.main.span in GUARDED:
         yield "monitor wants"
-    if rank.monitor and rank.call.leaving and not rank.call.left and is_seated(world, rank):
+    goes = rank.call.leaving and not rank.call.is_gone
+    if rank.monitor and goes and is_seated(world, rank):
         yield "monitor leaves"
 
 

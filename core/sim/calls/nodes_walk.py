@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from ...inprocess import Violation as OfCall
-from ...properties.call_laws import Broken
 from ...properties.judge import Property
-from ...rendezvous import Violation as OfRegister
+from ...violation import Violation
 from ..chance import seeded
+from ..kinds import Kind
 from ..run import converges
-from ..story import Kind
 from ..swarm import Shape, Swarm, setting
 from .over_nodes import OverNodes
 from .walk import Walk
@@ -57,7 +55,7 @@ def walked_over_nodes(seed: int, nodes: int = NODES, tell: bool = False, also: t
         over.heals()
         converges(over.nodes)
         over.ends()
-    except (Broken, OfCall, OfRegister) as found:
+    except Violation as found:
         broken = found.number, str(found)
     over.seen.update({f"fault: {kind.value}": many for kind, many in over.nodes.done.items() if kind not in NO_FAULTS})
     strength = over.nodes.witness.judge.strength

@@ -26,23 +26,25 @@ from ...evolving import evolve
 from ...group import Phase
 from ...group import Settings as GroupSettings
 from ...group.state import SIGKILL
-from ...inprocess.exits import EXIT_CODES, FINAL, HEARD, JOB_OVER
+from ...inprocess import Settings as CallSettings
+from ...inprocess.exits import CANCELLED, FINAL, HEARD, JOB_OVER, exit_code
 from ...inprocess.words import Deadline, Raised, Span, StoreBack, StoreLost, Terminated, Timer
 from ...node import eviction, is_forming, lost_parties, ranks_of, still_lost
 from ...policies import at_most, chain, fill_gaps, shift
 from ...properties.facts import Fact, Holds, Wrote
 from ...properties.judge import Judge, Property
-from ...properties.strength import Strength
+from ...properties.law import Strength
 from ...ranks import assign
 from ...rendezvous import Evict, RendezvousState
-from ...rendezvous.verify import Finding
+from ...violation import Finding
 from ...world import Generation, Node, Party, Profile, came_later
 from ...world import World as RunWorld
 from ..chance import Choose, one
+from ..kinds import Kind
 from ..own import Own
-from ..process import Process
+from ..process import Process, Thread
 from ..simulation import World
-from ..story import Kind, Operation, Setting
+from ..story import Operation, Setting
 from . import call_strength, laws, node_laws
 from . import driver_steps as driver
 from .call_world import PROFILE, At, Budget, Hang, Rank, Shape, born, changed, posted, put, settings_of
@@ -87,7 +89,7 @@ TERMS = (Terms(), Terms(shift()), Terms(chain(fill_gaps(), at_most(3))), Terms(c
 
 def as_launched(settings: GroupSettings) -> GroupSettings:
     """Return the settings of the worker group as the launcher makes them, which knows the exit codes of a wrapper."""
-    alone = settings.alone and evolve(settings.alone, final=FINAL, job_over=JOB_OVER, heard=HEARD)
+    alone = settings.alone and evolve(settings.alone, final=FINAL, job_over=JOB_OVER, heard=HEARD, cancelled=CANCELLED)
     return evolve(settings, alone=alone)
 
 
@@ -134,6 +136,8 @@ class OverNodes:
         """The generations that a failure, or a verdict, has ended."""
         self.done = set[Node]()
         """The nodes whose ranks' work is done: the function may return."""
+        self.entered = set[tuple[Generation, int]]()
+        """The places of which a rank has taken a step in its call."""
         self.cut = set[tuple[Generation, int]]()
         """The ranks that cannot reach the store, because their node cannot."""
         self.seen = Counter[str]()
@@ -187,13 +191,18 @@ class OverNodes:
     def signalled(self, process: Process, signum: int) -> None:
         """The agent signals its workers that live."""
         self.strength.armed["N1"] += 1
-        node_laws.stopped(process, self._because(process))
+        node_laws.N1.judge(process, self._because(process))
         self.seen["ranks are killed" if signum == SIGKILL else "ranks are told to stop"] += 1
         if signum != SIGKILL:
             for rank in process.workers:
                 home = self.homes[process.node, rank]
                 self.registers[home.generation] = posted(self.registers[home.generation], home.place, Terminated())
             self._stirs()
+
+    def has_entered(self, process: Process, rank: int) -> bool:
+        """Return True if a process of this rank has entered its call: others may have met it there."""
+        home = self.homes[process.node, rank]
+        return (home.generation, home.place) in self.entered
 
     def released(self, process: Process) -> None:
         if process.workers and process.node not in self.done:
@@ -205,7 +214,7 @@ class OverNodes:
         yield from node_laws.may_stop(process, self.nodes.future.now)
         if process.node in self.unseated:
             yield "its seat is lost"
-        if process.ran and process.ran.generation in self.over:
+        if process.attempt.world and process.attempt.world.generation in self.over:
             yield "its generation is over"
 
     def _hears(self, judge: Judge, fact: Fact) -> Iterable[Finding]:
@@ -238,7 +247,7 @@ class OverNodes:
 
     def _calls(self) -> Calls:
         budget = Budget() if self.healed else self.budget
-        return Calls(None, (), self.terms, budget, KINDS, clean=False)
+        return Calls(None, (), self.terms, budget, KINDS, CallSettings(replace_wait=self.replace_s), clean=False)
 
     def _slot(self, world: RunWorld, rank: int) -> str:
         later = world.round != world.generation.round
@@ -299,9 +308,9 @@ class OverNodes:
     def _code(self, rank: Rank) -> int:
         """Return the exit code of the process of this rank."""
         self.strength.armed["N1"] += 1
-        node_laws.ended(rank)
+        node_laws.N1.judge(None, (), rank)
         if isinstance(rank.returned, Raised):
-            return EXIT_CODES[rank.returned.reason] or 1
+            return exit_code(rank.returned.reason, rank.call.closing) or 1
         self.seen["all ranks have returned"] += rank.returned is not None
         return 137 if rank.returned is None else 0
 
@@ -321,7 +330,10 @@ class OverNodes:
         """Return True if the ranks of this node do not reach the store: their agent carries what they ask."""
         now, store = self.nodes.future.now, self.nodes.store
         until = max(
-            process.stopped_until, process.cut_out_until, process.cut_in_until, store.down_until, store.full_until
+            process.stalls.until(Thread.PROCESS),
+            process.trouble.cut_until,
+            store.down_until,
+            store.full_until,
         )
         return not process.alive or until > now
 
@@ -431,6 +443,7 @@ class OverNodes:
         """Let this move happen, and judge it."""
         before = self.registers[key]
         self.steps += 1
+        self.entered.add((key, move.rank))
         if self.tells:
             process, _ = self.owners[key, move.rank]
             self._says(self.nodes.future.now, process.name, f"rank {before.ranks[move.rank].node}: {move}")
@@ -465,13 +478,13 @@ class OverNodes:
             for place, rank in enumerate(calls.ranks):
                 if rank.node in edit.dead:
                     self.strength.armed["N2"] += 1
-                    node_laws.thrown_out(by, rank, self.owners[key, place][0], self.unseated)
+                    node_laws.N2.judge(by, rank, self.owners[key, place][0], self.unseated)
             self.seen["ranks are thrown out with their node"] += 1
         else:
             held = self.throwing[by.node].held
             assert calls.register and held
             self.strength.armed["N4"] += 1
-            node_laws.completed(by, calls.register, held)
+            node_laws.N4.judge(by, calls.register, held)
             self.seen["a first world begins without the ranks of a lost node"] += 1
         if self.tells:
             self._says(self.nodes.future.now, by.name, f"writes into its ranks' register: {edit}")
@@ -487,7 +500,7 @@ class OverNodes:
                 if rank.runs and self._is_seated(register, self.owners[key, place][0], key)
             ]
             self.strength.armed["N3"] += len(seated)
-            node_laws.at_rest(calls, seated)
+            node_laws.N3.judge(calls, seated)
 
     def _is_seated(self, register: RendezvousState | None, process: Process, key: Generation) -> bool:
         group = process.group

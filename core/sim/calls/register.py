@@ -52,7 +52,7 @@ from ...rendezvous.memory import saw, unanswered
 from ...rendezvous.sightings import Sighting, Sightings
 from ...world import Node
 from .call_world import JITTER, Rank, Unheard, World
-from .laws import completed_over, wrote
+from .laws import I24, wrote
 
 LONG_AGO = -1e6
 DRAWN, PASSED = Drawn(JITTER), Passed()
@@ -216,8 +216,8 @@ def given_up(rank: Rank) -> Rank:
 
 def declared(world: World, rank: Rank, waited: bool) -> Edit | None:
     """Return what the monitor of a dead rank writes next; None if it waits for a replacement. Nobody replaces a rank that
-    leaves."""
-    kept = not rank.alive and not rank.call.leaving
+    leaves for good."""
+    kept = not rank.alive and (rank.call.replaced or not rank.call.leaving)
     settings = rank.held.settings if kept else evolve(rank.held.settings, replace_timeout=0.0)
     held = evolve(rank.held, state=world.register, settings=settings)
     operation = Operation(declare_dead, LONG_AGO if waited else 0.0, math.inf)
@@ -242,7 +242,7 @@ def written(world: World, after: RendezvousState, waited: bool = False) -> World
     wrote(world, before, after, waited)
     forgotten = world.forgotten
     if forgotten is not None and after.complete and not (before and before.complete):
-        completed_over(world, forgotten, after, waited)
+        I24.judge(world, forgotten, after, waited)
         forgotten = None
     left = frozenset(before.seats.keys() - after.seats.keys()) if before else frozenset[Node]()
     gone = frozenset(rank.node for rank in world.ranks if rank.call.leaving and rank.node in left)

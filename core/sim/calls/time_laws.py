@@ -14,9 +14,9 @@ from attrs import define, field
 from ...inprocess import deadlines
 from ...inprocess.monitoring import Rules
 from ...inprocess.words import Deadline, Timer
-from ...properties.call_laws import Broken
-from ...properties.strength import Strength
+from ...properties.law import Law, Strength
 from ...rendezvous import RendezvousState
+from ...violation import Violation
 from ...world import Node
 from .call_world import At, Rank, World
 from .moves import GUARDED, Move
@@ -36,13 +36,33 @@ SPANS: Mapping[Timer, str] = {
 }
 """The setting that each limit lasts. AGAIN has none."""
 OF_PROGRESS = (Timer.SOFT, Timer.HARD)
-STAMPS = ("main thread arms", "main thread enters a section", "main thread leaves the section")
+STAMPS = frozenset({"main thread arms", "main thread enters a section", "main thread leaves the section"})
+"""The moves by which the main thread leaves a mark of progress."""
 PAUSE_S = 1.0
 """A pause above this is none of user code's time."""
 SLACK_S = 1.5
 TINY_S = 1e-6
 NO_SPAN = (0, math.inf)
 """This stands for the token of a span, and a time, where there is none."""
+
+I20 = Law(
+    "I20",
+    "In a run whose steps take time no limit passes before its setting says, counted from the last mark or from the "
+    "end of a pause of the host, and the time to unwind passes in no atomic section.",
+    "a limit passes in a run whose steps take time",
+)
+I21 = Law(
+    "I21",
+    "In such a run a limit that is due passes within 1.5 s while its driver runs, and past its last limit user code "
+    "ends or its process dies.",
+    "a limit passes in a run whose steps take time",
+)
+I22 = Law(
+    "I22",
+    "In such a run a monitor ends, leaves, interrupts and kills only for a driver that is late, and quits only when "
+    "the call is over.",
+    "a monitor acts in a run whose steps take time",
+)
 
 
 @define
@@ -88,7 +108,7 @@ class TimeLaws:
         memory.pauses += 1
 
     def took(self, before: World, move: Move, after: World, now: float) -> None:
-        """Judge a move, remember it, and judge what should have come before. Raises Broken."""
+        """Judge a move, remember it, and judge what should have come before. Raises Violation."""
         place, rank = move.rank, after.ranks[move.rank]
         if isinstance(move.how, Deadline):
             self._passes(self.memories[place], before.ranks[place], move.how, now)
@@ -110,7 +130,7 @@ class TimeLaws:
         for each, one in enumerate(after.ranks):
             self._remembers(after, one, self.memories[each], now)
             for late in self._late(after, one, self.memories[each], now):
-                raise Broken("I21", f"{one.node}: {late}")
+                raise Violation("I21", f"{one.node}: {late}")
 
     def looks(self, world: World, place: int, now: float) -> None:
         """Remember what the monitor of this rank is shown as it looks."""
@@ -135,11 +155,11 @@ class TimeLaws:
         self.strength.arms(("I20", "I21"))
         due_at = self._due_at(memory, rank, limit)
         if now < due_at - TINY_S:
-            raise Broken("I20", f"{rank.node}: {limit.timer.value} passes {due_at - now:g} s early")
+            raise Violation("I20", f"{rank.node}: {limit.timer.value} passes {due_at - now:g} s early")
         if limit.timer in OF_PROGRESS and now == memory.woke_at and due_at < now - PAUSE_S:
-            raise Broken("I20", f"{rank.node}: {limit.timer.value} passes though its host has just stood still")
+            raise Violation("I20", f"{rank.node}: {limit.timer.value} passes though its host has just stood still")
         if limit.timer is Timer.UNWIND and rank.main.at is At.USER and rank.page.depth:
-            raise Broken("I20", f"{rank.node}: an atomic section is no longer waited for, whatever it gets on")
+            raise Violation("I20", f"{rank.node}: an atomic section is no longer waited for, whatever it gets on")
 
     def _due_at(self, memory: Memory, rank: Rank, limit: Deadline) -> float:
         began_at = memory.began_at[limit]
@@ -169,11 +189,11 @@ class TimeLaws:
         return min(hard_at, unwound_at) + self.rules.grace_s
 
     def acts(self, world: World, move: Move, now: float) -> None:
-        """Judge what a monitor does. Raises Broken."""
+        """Judge what a monitor does. Raises Violation."""
         rank, memory = world.ranks[move.rank], self.memories[move.rank]
         self.strength.armed["I22"] += 1
         if not self._may(rank, memory, move, world, now):
-            raise Broken("I22", f"{rank.node}: {move} though its driver is not late")
+            raise Violation("I22", f"{rank.node}: {move} though its driver is not late")
         if move.what in ("monitor ends", "monitor leaves"):
             memory.said = rank.page.armed
         elif move.what == "monitor wants":

@@ -11,12 +11,9 @@ from attrs import field, frozen
 from ...caller import Terms
 from ...evolving import evolve
 from ...inprocess import OnInterrupt, Settings
-from ...inprocess import Violation as OfCall
 from ...policies import Layer, at_most, by, chain, fill_gaps, multiple_of, shift, tree
-from ...properties.call_laws import Broken
-from ...properties.strength import Strength
-from ...rendezvous import Violation as OfRegister
-from ...rendezvous.verify import Finding
+from ...properties.law import Strength
+from ...violation import Finding, Violation
 from ..chance import Choose, one, seeded
 from . import call_strength, laws
 from .call_world import Budget, Shape, World
@@ -59,7 +56,7 @@ def drawn(choose: Choose) -> Shape:
     terms = one(choose, _terms(ranks))
     budget = Budget(choose(6) if choose(4) else 6 + choose(8), choose(4), choose(4))
     calls = one(choose, CALLS)
-    loops = calls.max_repeats is not None and choose(3) > 0
+    loops = (calls.max_repeats, calls.fresh_after) != (None, None) and choose(3) > 0
     some = frozenset(one(choose, FAULTS) for _ in range(3)) if choose(2) else frozenset[str]()
     kinds = LOOP if loops else STARVING if not choose(STARVING_ONE_IN) else some
     if kinds is LOOP:
@@ -105,11 +102,14 @@ UNLIKE = Settings(
     leave_timeout=7.0,
     confirm_timeout=145.0,
     store_timeout=550.0,
+    fresh_after=3,
 )
 """Settings of which no two are alike."""
+PATIENT = Settings(fresh_after=None)
 CALLS = (
-    *(Settings(), UNLIKE, Settings(repeat_window=30.0, max_repeats=0), Settings(repeat_window=30.0, max_repeats=1)),
-    *(Settings(max_faults=1), Settings(max_iterations=2), Settings(on_interrupt=OnInterrupt.LEAVE)),
+    *(PATIENT, UNLIKE, evolve(PATIENT, repeat_window=30.0, max_repeats=0)),
+    *(evolve(PATIENT, repeat_window=30.0, max_repeats=1), evolve(PATIENT, max_faults=1)),
+    *(evolve(PATIENT, max_iterations=2), evolve(PATIENT, on_interrupt=OnInterrupt.LEAVE)),
 )
 
 
@@ -161,8 +161,8 @@ def walked(
                 world = work.took(move, world, note)
             for holds in also:
                 for name, fact in holds(before, move, world):
-                    raise Broken(name, fact)
-    except (Broken, OfCall, OfRegister) as found:
+                    raise Violation(name, fact)
+    except Violation as found:
         broken = found.number, str(found)
     return Walk(len(moves), seen, broken, tuple(moves), strength, tuple(times))
 

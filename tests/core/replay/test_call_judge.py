@@ -9,7 +9,6 @@ import pytest
 from attrs import evolve
 from traced_calls import ONE_ACTIVE, Ranks, called_again, number, ranks
 
-from elastic.core.inprocess import Violation
 from elastic.core.inprocess.words import (
     AbortEnded,
     Finish,
@@ -23,11 +22,11 @@ from elastic.core.inprocess.words import (
     SpanEnded,
     Terminated,
 )
-from elastic.core.properties.call_laws import Broken
 from elastic.core.replay.call_judge import BreaksOff, CallJudge, Fact, Injected, Stands, Took
 from elastic.core.replay.comparison import replayed
 from elastic.core.replay.evidence import call_facts
 from elastic.core.replay.history import histories
+from elastic.core.violation import Violation
 from elastic.core.world import Node
 
 A, B = Node("0", 1), Node("1", 1)
@@ -41,7 +40,7 @@ def law(facts: Iterable[Fact]) -> str | None:
     try:
         for fact in facts:
             judge.saw(fact)
-    except (Broken, Violation) as broken:
+    except Violation as broken:
         return broken.number
     return None
 

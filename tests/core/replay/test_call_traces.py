@@ -28,8 +28,8 @@ from elastic.core.inprocess.words import (
 )
 from elastic.core.rendezvous import Errand, Request, Submitted, Write
 from elastic.core.replay.comparison import Replayed, replayed
-from elastic.core.replay.lines import traces
-from elastic.core.replay.steps import Asked, CallStepped, Step, Stepped, step_at
+from elastic.core.trace.lines import traces
+from elastic.core.trace.steps import Asked, CallStepped, Step, Stepped, step_at
 
 DONE, RUNNING = called_again().finish(), called_again()
 TRACE = DONE.b.trace

@@ -36,8 +36,8 @@ from elastic.core.rendezvous import (
     watch,
 )
 from elastic.core.replay.comparison import Replayed, replayed
-from elastic.core.replay.lines import traces
-from elastic.core.replay.steps import Asked, Started, Step, Stepped, Trace
+from elastic.core.trace.lines import traces
+from elastic.core.trace.steps import Asked, Started, Step, Stepped, Trace
 from elastic.core.world import Ending, Verdict, Why
 
 PAIR, LOST = finished(), finished(restored())

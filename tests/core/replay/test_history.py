@@ -32,7 +32,7 @@ from elastic.core.rendezvous import (
 from elastic.core.replay.comparison import Moment, Replayed, replayed
 from elastic.core.replay.evidence import _of_agent, _of_client, _of_group, broken
 from elastic.core.replay.history import History, histories
-from elastic.core.replay.steps import Asked, Started, Stepped, shown
+from elastic.core.trace.steps import Asked, Started, Stepped, shown
 
 FINISHED = finished()
 

@@ -12,8 +12,8 @@ from elastic.core.rendezvous import Limits, Settings
 from elastic.core.replay.comparison import replayed
 from elastic.core.replay.history import History, histories
 from elastic.core.replay.lanes import Mark, Span
-from elastic.core.replay.steps import Asked
 from elastic.core.replay.timeline import lanes, recoveries, rounds
+from elastic.core.trace.steps import Asked
 from elastic.core.world import Ending, Verdict, Why
 
 FINISHED = finished()
