@@ -36,11 +36,12 @@ from elastic.core.inprocess.words import (
 from elastic.core.world import Ending, Verdict, Why
 
 VARIANTS = (
-    Settings(),
-    Settings(max_iterations=1, max_faults=0, on_interrupt=OnInterrupt.LEAVE),
-    Settings(max_repeats=0),
+    Settings(fresh_after=2),
+    Settings(max_iterations=1, max_faults=0, on_interrupt=OnInterrupt.LEAVE, fresh_after=None),
+    Settings(max_repeats=0, fresh_after=None),
 )
 TRIES_MAX = 1
+REPEATS_MAX = 1
 
 
 def verdict(ending: Ending = Ending.CANCELLED, round: int = 0) -> Verdict:
@@ -117,7 +118,8 @@ def _counted_anew(call: Call) -> Call:
         round=None if call.round is None else 0,
         faults=0,
         mark=None if leaving else call.mark,
-        repeats=0 if leaving else call.repeats,
+        repeats=0 if leaving else min(call.repeats, REPEATS_MAX),
+        barren=0 if leaving else call.barren,
         tries=min(call.tries, TRIES_MAX),
         verdict=evolve(call.verdict, round=0) if call.verdict else None,
         result=None if result is None else 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from attrs import astuple, define, evolve
+from attrs import asdict, define, evolve
 from groups import world
 from worlds import node
 
@@ -108,7 +108,8 @@ def _order(command: Command) -> str:
         return f"Start round {command.world.round}"
     if isinstance(command, Record):
         return f"Record worker {command.local_rank} ({command.code})"
-    values = [getattr(value, "value", value) for value in astuple(command, recurse=False) if value is not None]
+    given = {name: value for name, value in asdict(command, recurse=False).items() if value is not None}
+    values = [name if value is True else getattr(value, "value", value) for name, value in given.items()]
     return " ".join([type(command).__name__, *map(str, values)])
 
 

@@ -14,9 +14,11 @@ from elastic.core.group.state import (
     Elapsed,
     Event,
     Exited,
+    Exiting,
     Gone,
     Noticed,
     Over,
+    Raised,
     Ready,
     ReadyToLeave,
     Reaped,
@@ -104,6 +106,9 @@ def commands(group: Group, *events: Event) -> tuple[Command, ...]:
 RUN = (ready(), beat())
 FAIL = (*RUN, exited(0, 1, at=1.0))
 SUCCEED = (*RUN, exited(0), exited(1))
+RAISE = (*RUN, Raised(0, 1.0, 1.0))
+ECHO = (*RUN, Raised(0, 1.0, 1.0, is_echo=True))
+ALL_GONE = (exited(0, 1), exited(1, -15, at=1.1), Reaped(1.1))
 
 GROUPS: dict[str, Group] = {
     "checking": led(settings=CHECKED),
@@ -145,12 +150,21 @@ GROUPS: dict[str, Group] = {
     "stopping, closed": led(*RUN, closed()),
     "stopping, refused": led(*RUN, refused()),
     "stopping, cannot start": led(*RUN, Unstartable("no such file", 0.0)),
+    "stopping, one raised": led(*RAISE),
+    "stopping, one that raised is left": led(*RAISE, exited(1, -15)),
+    "stopping, an echo": led(*ECHO),
+    "stopping, an echo, and nobody lives": led(*ECHO, *ALL_GONE),
+    "stopping, an echo, drained, and nobody lives": led(*RUN, noticed(), *ECHO[2:], *ALL_GONE),
+    "stopping, one began to end before an echo": led(*RUN, Exiting(1, 0.5, 0.5), *ECHO[2:]),
+    "running alone, one raised": led(*RAISE, settings=ALONE),
+    "moving, one raised": led(*RUN, lost(), RAISE[-1], settings=ALONE),
     "barrier": led(*SUCCEED),
     "barrier, drained": led(*SUCCEED, noticed()),
     "barrier with an end": led(*SUCCEED, settings=Settings(barrier_timeout=10.0)),
     "leaving, unawaited": led(*SUCCEED, Elapsed(99.0), settings=Settings(barrier_timeout=10.0)),
     "leaving with workers": led(*RUN, Signalled(15, 1.0)),
     "leaving with workers, register knows": led(*RUN, Signalled(15, 1.0), Gone(1.1)),
+    "leaving, one raised": led(*RAISE, noticed(300.0, at=1.1)),
     "leaving, drained": led(*RUN, noticed(1.0, at=1.0)),
     "leaving without workers": led(Signalled(15, 1.0)),
     "leaving from stopping": led(*FAIL, Signalled(15, 1.0)),
@@ -179,6 +193,9 @@ EVENTS: dict[str, Event] = {
     "exited 1": exited(1, at=2.0),
     "failed 0": exited(0, 1, at=2.0),
     "failed 1, before our signal": exited(1, -9, at=0.5),
+    "raised 0": Raised(0, 0.5, 2.0),
+    "an echo in 1": Raised(1, 0.5, 2.0, is_echo=True),
+    "exiting 1": Exiting(1, 0.5, 2.0),
     "reaped": Reaped(2.0),
     "unstartable": Unstartable("no such file", 2.0),
     "signalled": Signalled(15, 2.0),
@@ -188,6 +205,7 @@ EVENTS: dict[str, Event] = {
     "noticed late": noticed(1.0, at=2.0, known=False),
     "ready to leave": ReadyToLeave(1, 2.0),
     "elapsed soon": Elapsed(0.1),
+    "elapsed, after the wait for a cause": Elapsed(1.6),
     "elapsed late": Elapsed(999.0),
 }
 """Each kind of event, with every content that may make a difference."""

@@ -32,8 +32,8 @@ def remembers(process: Process, held: Held) -> None:
 def hangs(process: Process) -> None:
     """It has asked something, and never hears of it."""
     process.client = evolve(process.client, out=Look())
-    process.request = process.requests = 999
-    process.timer += 1
+    process.loop.request = process.loop.requests = 999
+    process.loop.timer += 1
 
 
 def at(made: World, slot: str) -> Process:

@@ -7,19 +7,17 @@ In a Python file only comments and strings cite.
 
 from __future__ import annotations
 
-import ast
 import io
 import re
 import tokenize
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+from law_tables import NUMBER
 
-NUMBER = re.compile(r"[SVBRLOGFICN][1-9]\d?b?(?: strong)?")
 CITATION = re.compile(
     r"(?<![\w.,/#-])([SVBRLOGFICN])([1-9]\d?)(?: to \1([1-9]\d?)|(b?(?: strong)?))(?![\w-]|,-?\d)",
 )
@@ -137,39 +135,3 @@ def texts(file: Path) -> str:
         return file.read_text()
     tokens = tokenize.generate_tokens(io.StringIO(file.read_text()).readline)
     return "\n".join(token.string for token in tokens if tokenize.tok_name[token.type] in TEXT)
-
-
-def judged(source: str) -> set[str]:
-    """Return the numbers that this code reports as broken: first arguments of calls, and first items of tuples."""
-    found = set[str]()
-    for node in ast.walk(ast.parse(source)):
-        first = node.args[:1] if isinstance(node, ast.Call) else node.elts[:1] if isinstance(node, ast.Tuple) else []
-        found |= {each.value for each in first if isinstance(each, ast.Constant) and isinstance(each.value, str)}
-    return {each for each in found if NUMBER.fullmatch(each)}
-
-
-def judges(files: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
-    """Return for each number the names of the modules that report it as broken. `files` maps paths to sources."""
-    found = defaultdict[str, set[str]](set)
-    for module, source in files.items():
-        for number in judged(source):
-            found[number].add(Path(module).stem)
-    return {number: frozenset(modules) for number, modules in found.items()}
-
-
-def _cited_in(file: Path) -> set[str]:
-    return cited(texts(file)) if file.exists() else set()
-
-
-def unjudged(document: str, by_code: Mapping[str, frozenset[str]], root: Path) -> list[str]:
-    """Return a complaint for each property that is not judged where the document says, or is judged and not defined."""
-    defined, complaints = properties(document), list[str]()
-    for number, each in defined.items():
-        paths = {name for name in each.judged_in if "/" in name}
-        same = {name for name in each.judged_in if name in defined}
-        complaints += [f"{number}: {path} does not name it" for path in paths if number not in _cited_in(root / path)]
-        if each.judged_in - paths - same != by_code.get(number, frozenset()):
-            complaints.append(f"{number}: judged in {sorted(by_code.get(number, ()))}, not {sorted(each.judged_in)}")
-    return complaints + [
-        f"{number}: judged in {sorted(by_code[number])}, not defined" for number in by_code.keys() - defined
-    ]

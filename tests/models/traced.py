@@ -50,8 +50,8 @@ from elastic.core.rendezvous import (
     step,
 )
 from elastic.core.rendezvous.actions import entrants
-from elastic.core.replay.lines import FORMAT, NAME, encoded
-from elastic.core.replay.steps import STEPS, Calling, Header, Step, Trace, Working
+from elastic.core.trace.lines import FORMAT, NAME, encoded
+from elastic.core.trace.steps import STEPS, Calling, Header, Step, Trace, Working
 from elastic.core.world import Life, Node
 
 PAIR = Settings(Limits(2, 2, 3))

@@ -29,7 +29,7 @@ from elastic.core.rendezvous import Settings as Rendezvous
 from elastic.core.replay.comparison import replayed
 from elastic.core.replay.evidence import broken
 from elastic.core.replay.history import History, histories
-from elastic.core.replay.steps import Calling
+from elastic.core.trace.steps import Calling
 from elastic.core.world import Node
 
 TWO = Rendezvous(Limits(2, 2, 100))

@@ -21,9 +21,10 @@ from elastic.core.group.state import (
     Start,
 )
 from elastic.core.node import farewell, follows, heard, requested
+from elastic.core.properties import group_laws
 from elastic.core.properties.facts import Started, Stepped
 from elastic.core.properties.judge import Judge
-from elastic.core.properties.predicates import of_group
+from elastic.core.properties.law import Strength, asked, findings, laws_of
 from elastic.core.rendezvous import (
     Agenda,
     Client,
@@ -50,12 +51,14 @@ from elastic.core.rendezvous import (
     step,
 )
 from elastic.core.rendezvous.agenda import submitted
+from elastic.core.violation import check
 from elastic.core.world import Why, WorldId
 
 Turn = Callable[[Operation, Held, float], Decision]
 Normal = Callable[[Held, Agenda, Group], tuple[Held, Agenda, Group]]
 
 TURNS_MAX = 50
+OF_GROUP = asked(laws_of(group_laws))
 
 
 class News(Enum):
@@ -159,8 +162,8 @@ class Walk:
     def hears(self, event: Event) -> None:
         before = self.group
         after, commands = transition(before, event)
-        for number, text in of_group(Stepped(before, event, after, commands, 0.0)):
-            raise Violation(number, text)  # how it ends is not judged: a walk remembers no past of its node
+        step = Stepped(before, event, after, commands, 0.0)
+        check(findings(OF_GROUP, Judge(), step, Strength()))  # not how it ends: a walk remembers no past of its node
         self.group = after
         for command in commands:
             self.does(command)

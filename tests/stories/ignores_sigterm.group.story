@@ -11,7 +11,7 @@ over 0
 
 time 4.9
 ----
-(nothing)
+4  STOPPING: Signal 15 children
 
 time 5.0
 worker 0 exits -9

@@ -7,7 +7,7 @@ from attrs import evolve
 from elastic.core.caller import Terms
 from elastic.core.inprocess.words import How
 from elastic.core.policies import at_most
-from elastic.core.properties.strength import Strength
+from elastic.core.properties.law import Strength
 from elastic.core.sim.calls import call_strength
 from elastic.core.sim.calls.call_world import Budget, Shape, World
 from elastic.core.sim.calls.effects import beginning, step

@@ -14,8 +14,7 @@ from elastic.core.inprocess import Phase, Settings
 from elastic.core.inprocess.monitoring import Kill, Quit, SayDead, SayEnd, SayLeave, Terminate, Want
 from elastic.core.inprocess.state import Aborting
 from elastic.core.inprocess.words import Deadline, Raised, Reason, Span, Timer
-from elastic.core.properties.call_laws import Broken
-from elastic.core.properties.strength import Strength
+from elastic.core.properties.law import Strength
 from elastic.core.sim.calls import gate_words as gate
 from elastic.core.sim.calls import walk
 from elastic.core.sim.calls.call_world import At, Budget, Main, Shape, World
@@ -27,6 +26,7 @@ from elastic.core.sim.calls.time_laws import TimeLaws
 from elastic.core.sim.calls.walk import UNLIKE, walked
 from elastic.core.sim.chance import seeded
 from elastic.core.sim.run import run_seed
+from elastic.core.violation import Violation
 
 RULES = rules_of(Settings())
 
@@ -57,7 +57,7 @@ def changed(world: World, place: int = 0, **changes: Any) -> World:
 
 
 def broken(number: str, law: Callable[[], object]) -> None:
-    with pytest.raises(Broken, match=f"^{number}: "):
+    with pytest.raises(Violation, match=f"^{number}: "):
         law()
 
 
@@ -322,7 +322,7 @@ def test_a_limit_of_user_code_that_is_over_is_not_one_to_forgive() -> None:
 
 def test_each_move_has_its_time_also_the_one_that_breaks_a_law_as_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(*of: object) -> None:
-        raise Broken("I0", "a law of the test")
+        raise Violation("I0", "a law of the test")
 
     seed = next(seed for seed in range(100) if walked(seed).times)
     monkeypatch.setattr(walk, "step", breaks)

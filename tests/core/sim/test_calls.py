@@ -13,22 +13,35 @@ from callworlds import explored
 
 from elastic.core.caller import Terms
 from elastic.core.inprocess import Call, Phase, Settings
-from elastic.core.inprocess.words import Deadline, How, Over, Raised, Reason, Returned, Run, Span, Timer
+from elastic.core.inprocess.words import (
+    Deadline,
+    How,
+    Kill,
+    Over,
+    Raised,
+    Reason,
+    Returned,
+    Run,
+    Span,
+    SpanEnded,
+    Timer,
+)
 from elastic.core.policies import at_most, multiple_of
-from elastic.core.properties.call_laws import Broken
 from elastic.core.rendezvous import Complete, End, Evict, Leave, RendezvousState, Status, apply, end, join
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
 from elastic.core.sim import run_seed
+from elastic.core.sim.calls import driver_steps as driver
 from elastic.core.sim.calls import gate_words as gate
 from elastic.core.sim.calls import laws
 from elastic.core.sim.calls.call_sometimes import SOMETIMES
 from elastic.core.sim.calls.call_strength import LAWS
-from elastic.core.sim.calls.call_world import At, Budget, Main, Rank, Shape, World
+from elastic.core.sim.calls.call_world import At, Budget, Hang, Main, Rank, Shape, World
 from elastic.core.sim.calls.effects import beginning, step
 from elastic.core.sim.calls.moves import Move, faults, prompt, timed
 from elastic.core.sim.calls.register import edited
 from elastic.core.sim.calls.walk import STEPS_MAX, walked
+from elastic.core.violation import Violation
 from elastic.core.world import Ending, Life, Verdict, Why
 
 RICH = Shape(2, budget=Budget(faults=9, sections=9, respawns=2))
@@ -277,7 +290,9 @@ def test_a_killed_rank_is_missed_when_no_replacement_came_in_time() -> None:
     stage.does("starts again").ends()
 
 
-LOOPING = Shape(2, max_restarts=9, budget=Budget(9), calls=Settings(repeat_window=30.0, max_repeats=1))
+LOOPING = Shape(
+    2, max_restarts=9, budget=Budget(9), calls=Settings(repeat_window=30.0, max_repeats=1, fresh_after=None)
+)
 
 
 def fails(stage: Stage, *whats: str) -> Stage:
@@ -296,9 +311,9 @@ def test_the_same_failure_again_and_again_ends_the_job() -> None:
 
 def test_another_failure_or_a_while_without_one_begins_the_count_anew() -> None:
     stage = fails(Stage(LOOPING), "fails here", "fails there", "fails here", "fails here").runs()
-    assert stage.rank().alike == ("fails here", 2)
+    assert stage.rank().alike == ("fails here", 2, 2)
     stage.rings(Timer.STEADY)
-    assert stage.rank().alike == ("", 0)
+    assert stage.rank().alike == ("", 0, 0)
     assert fails(stage, "fails here", "fails here").ends().register.closed == Verdict(
         Ending.SUCCEEDED, 6, stage.rank(1).node, Why.DONE
     )
@@ -358,7 +373,7 @@ def changed(stage: Stage, place: int = 0, **changes: Any) -> World:
 
 
 def broken(number: str, law: Callable[[], None]) -> None:
-    with pytest.raises(Broken, match=f"^{number}: ") as caught:
+    with pytest.raises(Violation, match=f"^{number}: ") as caught:
         law()
     assert caught.value.number == number
 
@@ -381,17 +396,17 @@ def test_i4_no_function_is_called_while_a_member_is_in_an_older_round() -> None:
 
 
 def test_i5_only_user_code_whose_round_is_over_is_hit() -> None:
-    broken("I5", lambda: laws.raised(RUNNING.world, RUNNING.rank()))
-    broken("I5", lambda: laws.raised(RUNNING.world, evolve(RUNNING.rank(), main=Main(At.ORDERED))))
+    broken("I5", lambda: laws.I5.judge(RUNNING.world, RUNNING.rank()))
+    broken("I5", lambda: laws.I5.judge(RUNNING.world, evolve(RUNNING.rank(), main=Main(At.ORDERED))))
     deep = evolve(ROUND_OVER.rank(), page=evolve(ROUND_OVER.rank().page, depth=1))
-    broken("I5", lambda: laws.raised(ROUND_OVER.world, deep))
-    laws.raised(ROUND_OVER.world, ROUND_OVER.rank())
+    broken("I5", lambda: laws.I5.judge(ROUND_OVER.world, deep))
+    laws.I5.judge(ROUND_OVER.world, ROUND_OVER.rank())
 
 
 def test_i6_abort_and_atomic_sections_exclude_each_other() -> None:
     inside = evolve(RUNNING.rank(), page=evolve(RUNNING.rank().page, depth=1))
-    broken("I6", lambda: laws.aborted(inside))
-    broken("I6", lambda: laws.sheltered(evolve(RUNNING.rank(), aborts=True)))
+    broken("I6", lambda: laws.I6.judge(inside, enters=False))
+    broken("I6", lambda: laws.I6.judge(evolve(RUNNING.rank(), aborts=True), enters=True))
 
 
 def test_i7_a_call_returns_its_value_or_raises_as_the_job_ended() -> None:
@@ -443,16 +458,27 @@ def test_i14_the_first_world_waits_for_all_that_are_on_their_way() -> None:
 
 
 def test_i18_only_a_rank_that_fails_the_same_way_too_often_gives_up_the_job() -> None:
-    twice = evolve(RUNNING.rank(), main=Main(), alike=("fails here", 2))
-    thrice = evolve(RUNNING.rank(), main=Main(), alike=("fails here", 3))
+    twice = evolve(RUNNING.rank(), main=Main(), alike=("fails here", 2, 0))
+    thrice = evolve(RUNNING.rank(), main=Main(), alike=("fails here", 3, 0))
     limited = evolve(RUNNING.world, calls=Settings(max_repeats=1))
     run, gave_up = Run(Span.INITIALIZE, 9), Raised(Reason.CRASH_LOOP)
-    broken("I18", lambda: laws.goes_on(limited, thrice, run))
+    broken("I18", lambda: laws.I18.judge(limited, thrice, run))
     broken("I18", lambda: laws.finished(limited, twice, gave_up))
-    laws.goes_on(limited, twice, run)
-    laws.goes_on(limited, thrice, Run(Span.TERMINATE, 9))
-    laws.goes_on(RUNNING.world, thrice, run)
+    laws.I18.judge(limited, twice, run)
+    laws.I18.judge(limited, thrice, Run(Span.TERMINATE, 9))
+    laws.I18.judge(RUNNING.world, thrice, run)
     laws.finished(limited, thrice, gave_up)
+
+
+def test_i18_only_a_rank_that_fails_the_same_way_before_any_progress_leaves_for_a_fresh_process() -> None:
+    once = evolve(RUNNING.rank(), main=Main(), alike=("fails here", 2, 1))
+    twice = evolve(RUNNING.rank(), main=Main(), alike=("fails here", 2, 2))
+    limited = evolve(RUNNING.world, calls=Settings(fresh_after=2))
+    run, stuck = Run(Span.INITIALIZE, 9), Raised(Reason.STUCK)
+    broken("I18", lambda: laws.I18.judge(limited, twice, run))
+    broken("I18", lambda: laws.finished(limited, once, stuck))
+    laws.I18.judge(limited, once, run)
+    laws.finished(limited, twice, stuck)
 
 
 def test_i15_if_nothing_goes_wrong_the_job_succeeds_without_a_timer() -> None:
@@ -497,7 +523,7 @@ def test_a_walk_that_does_not_end_breaks_i17() -> None:
 
 def test_a_command_that_the_simulator_does_not_carry_out_is_its_own_fault() -> None:
     for move in (Move("user code ends", 0), Move("time passes", 0)):
-        with pytest.raises(Broken, match="wiring"):
+        with pytest.raises(Violation, match="wiring"):
             step(RUNNING.world, move, _note)
 
 
@@ -527,7 +553,7 @@ def test_i19_a_killed_rank_keeps_its_place_for_its_replacement() -> None:
     kept = stage.does("monitor speaks").register
     gone = apply(kept, Evict(frozenset({stage.rank().node})), stage.rank().node)
     broken("I19", lambda: laws.wrote(stage.world, kept, gone))
-    with pytest.raises(Broken, match="nothing to say"):
+    with pytest.raises(Violation, match="nothing to say"):
         step(stage.world, Move("monitor speaks", 0), _note)
 
 
@@ -557,7 +583,8 @@ def test_a_read_that_shows_part_of_the_dead_is_followed_by_one_that_shows_the_ot
 
 
 def test_a_monitor_that_terminates_waits_for_the_end() -> None:
-    assert step(RUNNING.world, Move("monitor terminates", 0), _note) is RUNNING.world
+    world = step(RUNNING.world, Move("monitor terminates", 0), _note)
+    assert world.ranks[0].page.hung and world.ranks[0].main == RUNNING.world.ranks[0].main
     assert not step(RUNNING.world, Move("monitor quits", 0), _note).ranks[0].monitor
 
 
@@ -652,9 +679,23 @@ def test_i24_a_world_that_is_forgotten_stands_again_before_another_one() -> None
     forgot = Stage(LOSING).runs().does("the store forgets").world
     lost = forgot.forgotten
     assert lost is not None and forgot.known is lost
-    broken("I24", lambda: laws.completed_over(forgot, lost, lost, waited=False))
-    laws.completed_over(forgot, lost, lost, waited=True)
+    broken("I24", lambda: laws.I24.judge(forgot, lost, lost, waited=False))
+    laws.I24.judge(forgot, lost, lost, waited=True)
     away = evolve(forgot, ranks=tuple(evolve(rank, cut_off=True) for rank in forgot.ranks))
-    laws.completed_over(away, lost, lost, waited=False)
-    with pytest.raises(Broken, match="nothing to forget"):
+    laws.I24.judge(away, lost, lost, waited=False)
+    with pytest.raises(Violation, match="nothing to forget"):
         step(forgot, Move("the store forgets", 0), _note)
+
+
+def test_I25_a_rank_that_its_monitor_ends_for_a_hang_leaves_for_that() -> None:
+    """One that is in an import hears SIGTERM, in a round with an odd number here."""
+    rank = RUNNING.world.ranks[0]
+    hung = changed(RUNNING, main=evolve(rank.main, hang=Hang.STUCK), page=evolve(rank.page, armed_round=1))
+    ended = step(step(hung, Move("monitor terminates", 0), _note), Move("main thread disarms", 0), _note)
+    told = step(ended, Move("main thread tells", 0), _note)
+    assert told.ranks[0].inbox[-1] == SpanEnded(told.ranks[0].main.token, How.HUNG)
+    laws.finished(told, told.ranks[0], Raised(Reason.HUNG))
+    broken("I25", lambda: laws.finished(told, told.ranks[0], Raised(Reason.EXITED)))
+    killed = driver._carried_out(hung, 0, Kill(), _note)
+    assert killed.ranks[0].alive and killed.ranks[0].main.at is At.OVER
+    assert not driver._carried_out(RUNNING.world, 0, Kill(), _note).ranks[0].alive

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from attrs import fields, has
 from simulated import TWO, at, both_running, then, world
 
 from elastic.core.group import Phase
 from elastic.core.group.state import Refused as GivenUp
 from elastic.core.rendezvous import Prepared, Violation
 from elastic.core.rendezvous.codec import FORMAT, Refused, decode, encode
+from elastic.core.sim import process
+from elastic.core.sim.faults import ON_NODE, ON_STORE
+from elastic.core.sim.kinds import Kind, On
 from elastic.core.sim.network import FOREIGN
+from elastic.core.sim.process import Thread
 from elastic.core.sim.run import converges
 from elastic.core.sim.simulation import OTHER, USUAL
 from elastic.core.world import Why
@@ -37,7 +42,7 @@ def test_with_the_fence_on_a_node_whose_heart_stands_still_kills_its_workers() -
 def test_a_heartbeat_that_its_heart_hears_late_counts_from_when_it_was_sent() -> None:
     made = then(both_running(), "pass 0.0001", "pause-heart b 4", "pass 4.1")
     b = at(made, "b")
-    assert b.group.acked_at is not None and b.clock(made.future.now) - b.group.acked_at < 0.2
+    assert b.group.acked_at is not None and b.clock.shows(made.future.now) - b.group.acked_at < 0.2
     assert made.counts["end by lost"] == 0
 
 
@@ -153,13 +158,13 @@ def test_nodes_of_several_sizes_form_one_world() -> None:
 
 def test_an_agent_with_other_limits_is_refused_and_costs_nothing() -> None:
     made = then(both_running(), "drain b", "pass 1", "start-other b", "pass 3")
-    assert made.at("b") is None and made.by_slot["b"][1].outcome is not None
+    assert made.at("b") is None and made.by_slot["b"][1].agent.outcome is not None
     converges(then(made, "start b", "pass 5"))
 
 
 def test_an_agent_with_another_program_is_refused_where_programs_have_names() -> None:
     made = world(*TWO, "start-stranger c", "pass 3", setting="world named=1")
-    outcome = made.by_slot["c"][0].outcome
+    outcome = made.by_slot["c"][0].agent.outcome
     assert isinstance(outcome, GivenUp) and outcome.why is Why.PROGRAM
     assert outcome.text == f"a#1 runs {USUAL}, this node was given {OTHER}"
     assert made.counts["refused for its program"] == 1
@@ -194,9 +199,9 @@ def test_a_node_that_stands_still_is_prepared_when_it_goes_on_and_a_dead_one_nev
     made = world(
         "start a", "pass 3", "start b", "pass 1", "pause b 3", "pass 2", setting="world nodes=2 max=2 standbys=2"
     )
-    assert at(made, "b").holds_back
+    assert at(made, "b").agent.holds_back
     then(made, "pass 3")
-    assert not at(made, "b").holds_back and made.counts["held back until its standbys were ready"] == 1
+    assert not at(made, "b").agent.holds_back and made.counts["held back until its standbys were ready"] == 1
     then(made, "crash b", "start b", "pass 1", "crash b", "pass 9")
     assert made.counts["held back until its standbys were ready"] == 1
 
@@ -363,3 +368,49 @@ def test_the_last_party_of_a_world_may_be_smaller() -> None:
     made = world(*TWO, "pass 3", "start c", "pass 4", setting="world party=2 party_wait=6")
     assert made.counts["a newcomer without its party"] == 0
     assert at(made, "c").group.phase is Phase.RUNNING
+
+
+# --- workers
+
+
+def test_a_worker_that_is_killed_has_failed() -> None:
+    """Its code is that of workers whose agent has killed them, but it ends its round. One that hangs can be killed too."""
+    made = then(both_running(), "hang b", "kill-worker b", "pass 2")
+    assert made.counts["end by failed"] == 1
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+# --- the table of operations
+
+
+def test_each_operation_on_a_node_or_the_store_has_an_effect_or_leaves_a_mark() -> None:
+    """A notice is given by the world, which may send an operator."""
+    of_nodes = {kind for kind in Kind if kind.row.on is On.NODE and not kind.row.stays}
+    assert of_nodes | {Kind.HANG} == ON_NODE.keys() | {Kind.NOTICE}
+    assert ON_STORE.keys() == {kind for kind in Kind if kind.row.on is On.STORE}
+    assert not [kind for kind in Kind if kind.row.stays and kind.row.on is not On.NODE]
+
+
+def test_a_mark_stands_until_it_comes_or_is_taken_away() -> None:
+    made = then(both_running(), "gap b", "slow b 0.1", "unstartable b")
+    marks = at(made, "b").trouble.marks
+    assert marks == {Kind.GAP: 1.0, Kind.SLOW: 0.1, Kind.UNSTARTABLE: 1.0}
+    then(made, "slow b 0", "fail a", "pass 3")
+    assert marks == {}
+
+
+def test_a_standstill_is_not_forgotten_when_it_is_over() -> None:
+    """Each thread has its own; that of the process holds for all of them."""
+    made = then(both_running(), "pause-loop b 2", "pause-heart b 0.5", "pass 9")
+    now, stalls = made.future.now, at(made, "b").stalls
+    assert (now - stalls.ends[Thread.LOOP], now - stalls.ends[Thread.HEART]) == pytest.approx((7.0, 8.5))
+    assert stalls.until(Thread.PROCESS, Thread.WAITER) == 0.0
+    assert now - stalls.over_at == pytest.approx(7.0)
+    assert at(made, "b").is_well(now - 6.9) and not at(made, "b").is_well(now - 7.1)
+
+
+def test_neither_a_process_nor_a_part_of_it_has_more_than_fifteen_fields() -> None:
+    parts = [each for each in vars(process).values() if isinstance(each, type) and each.__module__ == process.__name__]
+    sizes = {part.__name__: len(fields(part)) for part in parts if has(part)}
+    assert len(sizes) == 11
+    assert {part: many for part, many in sizes.items() if many > 15} == {}

@@ -10,8 +10,9 @@ import os
 from attrs import evolve
 
 from elastic.core.rendezvous import Observe
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.run import is_over, tell
-from elastic.core.sim.story import QUICK, Kind, Operation, Story
+from elastic.core.sim.story import QUICK, Operation, Story
 from elastic.core.world import Ending
 
 NODES = int(os.environ.get("ELASTIC_SIMULATED_NODES", "64"))

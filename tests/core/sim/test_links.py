@@ -7,9 +7,10 @@ from simulated import at, then, world
 
 from elastic.core.rendezvous import Linked, Violation
 from elastic.core.rendezvous.links import Says
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.run import tell
 from elastic.core.sim.simulation import World
-from elastic.core.sim.story import Kind, parsed
+from elastic.core.sim.story import parsed
 
 LINKED = "world nodes=3 min=2 max=3 last_call=0.5 links=1"
 
@@ -94,7 +95,7 @@ def test_who_leaves_says_goodbye() -> None:
 def test_a_port_that_another_program_has_says_nothing() -> None:
     made = three(f"{LINKED} seed=1")
     b = at(made, "b")
-    b.port_taken = True
+    b.trouble.port_taken = True
     made = then(made, "crash b", "pass 2")
     assert (lost(made), made.counts["evidence: refused twice"]) == (0, 0)
     assert lost(then(made, "pass 5")) == 1
@@ -103,7 +104,7 @@ def test_a_port_that_another_program_has_says_nothing() -> None:
 def test_a_node_that_lives_and_is_evicted_on_evidence_is_found() -> None:
     made = three()
     a, b = at(made, "a"), at(made, "b").node
-    now = a.clock(made.future.now)
+    now = a.clock.shows(made.future.now)
     for says in (Says.SUSPECT, Says.GONE):
         made.agents.loops.hears(a, Linked(b, says, now))
     with pytest.raises(Violation, match="L8: b is thrown out on evidence, and lives"):

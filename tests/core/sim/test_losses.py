@@ -1,4 +1,4 @@
-"""A store that loses its memory: the judge finds a loss that costs more than it may (R10, R11, R13, R14)."""
+"""A store that loses its memory: the judge finds a loss that costs more than it may (R10, R11, R13 to R15)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from elastic.core.rendezvous import (
     woke,
 )
 from elastic.core.sim.losses import KNOWN_BEATS, Losses, looked, slept
-from elastic.core.sim.process import Process
+from elastic.core.sim.process import Process, Thread
+from elastic.core.sim.simulation import World
 from elastic.core.world import Ending, Life, Verdict, Why
 
 WORLD = running("a b", size="2:3", restarts=3)
@@ -106,12 +107,14 @@ COMPLETES = Wrote(node("b"), AGAIN, Arrive(profile("b")), arrived(AGAIN, "b"))
 NOW = 20.0
 
 
-def knower(held: Held | None = None, since: float = NOW - KNOWN_BEATS - 0.1, **changes: float) -> Process:
+def knower(
+    held: Held | None = None, since: float = NOW - KNOWN_BEATS - 0.1, cut_until: float = 0.0, stood_until: float = 0.0
+) -> Process:
     """Return a process that learned the verdict at this true time."""
     process = at(both_running(), "a")
-    remembers(process, held or holding("a", CLOSED, at=process.clock(since)))
-    for name, value in changes.items():
-        setattr(process, name, value)
+    remembers(process, held or holding("a", CLOSED, at=process.clock.shows(since)))
+    process.trouble.cut_out_until = cut_until
+    process.stalls.stands(Thread.WAITER, 0.0, stood_until)
     return process
 
 
@@ -124,7 +127,7 @@ def test_R11_a_world_that_completes_while_a_node_knows_the_verdict_is_found() ->
     "process",
     [
         knower(since=NOW - 1),
-        knower(cut_out_until=NOW - 1),
+        knower(cut_until=NOW - 1),
         knower(stood_until=NOW + 1),
         knower(stood_until=NOW - 1),
         knower(holding("a", WORLD)),
@@ -166,6 +169,50 @@ def test_S15_asks_nothing_of_a_first_write_that_comes_late_into_a_store_that_has
     assert made.witness.judge.strength.excused["S15"] == 1
 
 
+# --- R15: no failure is missing on record
+
+
+def failed(*before: str) -> World:
+    """Return a world whose last failure is on record, before the nodes are back."""
+    return world(*TWO, *before, "fail b", "pass 0.0045", setting="world nodes=2 min=2 max=2 restarts=0")
+
+
+def test_R15_a_job_that_fails_without_the_failure_on_record_is_seen() -> None:
+    made = failed()
+    made.store.records.clear()
+    with pytest.raises(Violation, match="R15: job a@0 fails, and b knows a failure that is not on record"):
+        then(made, "pass 1")
+
+
+@pytest.mark.parametrize("loss", ["empty", "outage 1"])
+def test_R15_what_the_store_has_forgotten_is_on_record_again(loss: str) -> None:
+    made = then(failed(), loss, "pass 5")
+    assert made.store.register and made.store.register.closed
+    assert (made.witness.judge.strength.armed["R15"], made.witness.judge.strength.excused["R15"]) == (1, 0)
+
+
+def test_R15_what_the_store_did_not_take_is_on_record_when_it_is_back() -> None:
+    made = world(*TWO, "outage 1", "fail b", "pass 5", setting="world nodes=2 min=2 max=2 restarts=0")
+    assert made.counts["an errand fails"] == 1
+    assert made.witness.judge.strength.armed["R15"] == 1
+
+
+def test_R15_asks_nothing_of_a_spare() -> None:
+    made = world(*TWO, "start c", "pass 1", "fail b", "pass 5", setting="world nodes=3 min=2 max=2 restarts=0")
+    assert made.store.register and made.store.register.closed
+    assert made.witness.judge.strength.armed["R15"] == 1
+
+
+def test_R15_asks_nothing_of_a_failure_that_the_store_did_not_take_in_this_life() -> None:
+    made = failed()
+    (record,) = made.store.records
+    assert made.store.register
+    at(made, "b").memory.refused[record[1]] = made.store.register.life
+    made.store.records.clear()
+    then(made, "pass 1")
+    assert made.witness.judge.strength.excused["R15"] == 1
+
+
 # --- who knows the verdict lingers
 
 
@@ -175,7 +222,7 @@ def test_a_node_that_knows_the_verdict_stays_until_the_store_knows_it() -> None:
     assert made.store.register and made.store.register.closed
     assert [process.group.phase for process in made.living()][:2] == [Phase.STOPPING, Phase.STOPPING]
     then(made, "empty", "pass 1")
-    assert not [process for process in made.living() if not process.operator]
+    assert not [process for process in made.living() if not process.launch.operator]
     assert (made.counts["a verdict restored"], made.counts["who knows the verdict lingers"]) == (1, 2)
     then(made, "start a", "pass 1")
     assert made.counts["a late agent told the verdict"] == 1
@@ -187,7 +234,7 @@ def test_a_node_lingers_after_the_operation_that_is_under_way() -> None:
     made = world(*TWO, setting="world nodes=2 min=2 max=2 workers=2")
     a, told = at(made, "a"), list[str]()
     then(made, "pause a 1", "cancel", "pass 0.5", "fail a", "pass 0.5015")
-    made.witness.tell = lambda when, who, what: told.append(f"{who} {what} {a.request > 0}")
+    made.witness.tell = lambda when, who, what: told.append(f"{who} {what} {a.loop.request > 0}")
     then(made, "pass 0.1")
     assert told == ["a stopping → ended True", "a ends: cancelled True"]
     assert made.at("a") is None
@@ -280,7 +327,7 @@ def test_R14_a_sleeper_that_decides_before_it_reads_the_register_is_found() -> N
 
 def test_R11_is_armed_where_somebody_knows_the_verdict_and_excused_where_it_could_not_tell() -> None:
     losses = Losses()
-    losses.wrote(COMPLETES, [knower(cut_out_until=NOW - 1), knower(holding("a", WORLD))], NOW)
+    losses.wrote(COMPLETES, [knower(cut_until=NOW - 1), knower(holding("a", WORLD))], NOW)
     assert (losses.strength.armed["R11"], losses.strength.excused["R11"]) == (1, 1)
 
 

@@ -10,11 +10,12 @@ from worlds import arrived, edited, node, profile, register, running
 from elastic.core.group import Phase
 from elastic.core.properties.facts import Wrote
 from elastic.core.rendezvous import Arrive, Close, End, Ended, Evict, Restore, Violation, restored
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.lost_worlds import KEPT_BEATS, LostWorld, LostWorlds
 from elastic.core.sim.network import ANSWER_TIMEOUT_S
 from elastic.core.sim.run import converges
 from elastic.core.sim.simulation import World
-from elastic.core.sim.story import Kind, Operation
+from elastic.core.sim.story import Operation
 from elastic.core.world import Ending, Life, Verdict, Why
 
 WORLD = running("a b", size="2:3", restarts=3)
@@ -196,7 +197,7 @@ def test_R12_is_excused_where_a_fenced_node_cannot_be_heard() -> None:
     assert judged(world(*TWO, "empty", setting=f"{setting} tail=3")) == (1, 1)
     unheard = world(*TWO, setting=setting)
     for slot in "ab":
-        at(unheard, slot).beaten_at -= 2.0
+        at(unheard, slot).heart.beaten_at -= 2.0
     assert judged(then(unheard, "empty")) == (1, 1)
     assert asked_of(world(*TWO, "cut-in a 1", "pass 1", "empty", setting=setting)) == {"b"}
     assert judged(world(*TWO, "empty", STANDS, setting=setting)) == (1, 0)

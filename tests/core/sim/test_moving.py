@@ -9,7 +9,7 @@ from elastic.core import sim
 from elastic.core.group import Group, Phase, Settings
 from elastic.core.group.state import Elapsed
 from elastic.core.properties.facts import Fact, Moved, Started
-from elastic.core.properties.predicates import fences
+from elastic.core.properties.group_laws import fences
 from elastic.core.world import Node
 
 
@@ -64,6 +64,18 @@ def test_workers_that_fail_on_the_way_end_the_next_round() -> None:
     assert run.violation is None
     assert ("a", 1) in of(facts, Moved)
     assert ("a", 2) in of(facts, Started)
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_a_worker_that_is_missing_and_never_entered_a_call_ends_the_round(moving: bool) -> None:
+    """The node that waits for c, or for nobody, has two workers: one runs on."""
+    first = "world nodes=3 max=3 last_call=0.5 alone=1 workers=2 enters=0", "start a", "start b", "start c", "pass 3"
+    on_the_way = ("pause c 2", "drain b", "pass 0.1") if moving else ()
+    story = sim.parsed([*first, *on_the_way, "fail a", "fail a", "pass 9"])
+    run = sim.tell(story)
+    register = run.world.store.register
+    assert run.violation is None
+    assert register is not None and (register.round, register.failures) == (1 + moving, 1)
 
 
 @pytest.mark.parametrize("seed", [*range(12), 28, 30321])

@@ -10,7 +10,6 @@ from attrs import evolve
 from elastic.core.group import Phase
 from elastic.core.inprocess.exits import HEARD, JOB_OVER
 from elastic.core.inprocess.words import Raised, Reason
-from elastic.core.properties.call_laws import Broken
 from elastic.core.rendezvous import Complete, Evict
 from elastic.core.sim.calls import node_laws
 from elastic.core.sim.calls.call_world import Rank, put
@@ -21,6 +20,7 @@ from elastic.core.sim.calls.over_nodes import SOMETIMES, OverNodes
 from elastic.core.sim.chance import seeded
 from elastic.core.sim.process import Process
 from elastic.core.sim.story import QUICK, parsed_operation
+from elastic.core.violation import Violation
 from elastic.core.world import Node
 
 RUNS = 60
@@ -48,6 +48,20 @@ def node(world: OverNodes, slot: str) -> Process:
     process = world.nodes.at(slot)
     assert process is not None
     return process
+
+
+def test_workers_that_start_after_their_node_has_lost_its_seat_give_it_none() -> None:
+    world = over()
+    process, register = node(world, "a"), world.nodes.store.register
+    assert register is not None and process.group.world is not None
+    world.unseated = frozenset({process.node})
+    world.started(process, process.group.world)
+    assert world.unseated == frozenset()
+    world.unseated = frozenset({process.node})
+    seats = {each: seat for each, seat in register.seats.items() if each != process.node}
+    world.nodes.store.register = evolve(register, seats=seats)
+    world.started(process, process.group.world)
+    assert world.unseated == {process.node}
 
 
 def test_random_runs_keep_all_laws_and_show_what_they_should() -> None:
@@ -114,22 +128,22 @@ def on_the_way(*codes: int) -> tuple[OverNodes, Process]:
     world = over("pause c 2", "drain b", "pass 0.1")
     a = node(world, "a")
     for local_rank, code in enumerate(codes):
-        world.nodes.agents.workers.dies(a, local_rank, code, a.starts)
+        world.nodes.agents.workers.dies(a, local_rank, code, a.attempt.number)
     assert a.group.phase is Phase.MOVING
     return world, a
 
 
 def test_one_rank_of_two_that_gives_up_on_the_way_ends_the_next_round_as_failed() -> None:
-    world, a = on_the_way(*JOB_OVER)
+    world, a = on_the_way(min(JOB_OVER))
     assert a.workers
     world.does(parsed_operation("pass 9"))
-    assert a.ran is not None and a.ran.round == 2
+    assert a.attempt.world is not None and a.attempt.world.round == 2
 
 
 def test_a_node_that_ends_the_next_round_for_what_a_rank_heard_on_the_way_may_do_so() -> None:
     world, a = on_the_way(*HEARD)
     world.does(parsed_operation("pass 40"))
-    assert a.ran is not None and a.ran.round >= 2
+    assert a.attempt.world is not None and a.attempt.world.round >= 2
 
 
 def test_a_node_whose_ranks_have_succeeded_and_heard_on_the_way_is_done_in_the_next_round() -> None:
@@ -141,7 +155,7 @@ def test_a_node_whose_ranks_have_succeeded_and_heard_on_the_way_is_done_in_the_n
 def test_a_rank_that_starts_again_leaves_the_code_of_another_one_that_gave_up() -> None:
     world, a = on_the_way(*JOB_OVER, 1)
     world.does(parsed_operation("pass 9"))
-    assert a.ran is not None and a.ran.round == 2
+    assert a.attempt.world is not None and a.attempt.world.round == 2
 
 
 def test_ranks_do_not_reach_the_store_while_their_agent_stands_still() -> None:
@@ -166,11 +180,11 @@ def test_a_rank_waits_for_a_world_as_long_as_its_barrier_timeout() -> None:
 def test_N1_an_agent_that_stops_living_ranks_for_no_reason_of_its_own_is_found() -> None:
     world = over()
     process = node(world, "a")
-    with pytest.raises(Broken, match="N1: a stops its living ranks of round 0"):
+    with pytest.raises(Violation, match="N1: a stops its living ranks of round 0"):
         world.signalled(process, 15)
-    process.ran = None
-    with pytest.raises(Broken, match="of no round"):
-        node_laws.stopped(process, ())
+    process.attempt.world = None
+    with pytest.raises(Violation, match="of no round"):
+        node_laws.N1.judge(process, ())
 
 
 @pytest.mark.parametrize("why", ["leaves", "was told", "failed", "fenced"])
@@ -184,7 +198,7 @@ def test_N1_a_node_stops_its_own_ranks_for_reasons_of_its_own(why: str) -> None:
         case "was told":
             process.group = evolve(group, refused=object())  # type: ignore[arg-type]
         case "failed":
-            process.codes.append(1)
+            process.attempt.codes.append(1)
         case _:
             process.group = evolve(group, settings=evolve(group.settings, fence=3.0), acked_at=-9.0)
     assert len(list(node_laws.may_stop(process, 5.0))) == 1
@@ -192,28 +206,28 @@ def test_N1_a_node_stops_its_own_ranks_for_reasons_of_its_own(why: str) -> None:
 
 def test_N1_a_call_whose_place_was_given_away_is_found() -> None:
     rank = of(over(), "0")
-    node_laws.ended(evolve(rank, returned=Raised(Reason.DRAINED)))
-    with pytest.raises(Broken, match="N1: the call of 0#1 ends: a later incarnation"):
-        node_laws.ended(evolve(rank, returned=Raised(Reason.SUPERSEDED)))
+    node_laws.N1.judge(None, (), evolve(rank, returned=Raised(Reason.DRAINED)))
+    with pytest.raises(Violation, match="N1: the call of 0#1 ends: a later incarnation"):
+        node_laws.N1.judge(None, (), evolve(rank, returned=Raised(Reason.SUPERSEDED)))
 
 
 def test_N2_an_agent_that_throws_out_ranks_of_a_living_node_is_found() -> None:
     world = over()
     (key,) = world.registers
-    with pytest.raises(Broken, match="N2: a throws rank 4#1 out, but c lives"):
+    with pytest.raises(Violation, match="N2: a throws rank 4#1 out, but c lives"):
         world._writes(key, node(world, "a"), Evict(frozenset((of(world, "4").node,))))
 
 
 def test_N3_a_rank_that_lives_without_a_seat_when_nothing_moves_is_found() -> None:
     world = over()
     (calls,) = world.registers.values()
-    node_laws.at_rest(calls, calls.ranks)
+    node_laws.N3.judge(calls, calls.ranks)
     stranger = evolve(calls.ranks[0], node=Node("9", 1))
-    with pytest.raises(Broken, match="N3: 9#1 is running and has no seat"):
-        node_laws.at_rest(put(calls, 0, stranger), [stranger])
-    with pytest.raises(Broken, match="has no seat"):
-        node_laws.at_rest(evolve(calls, register=None), [stranger])
-    node_laws.at_rest(calls, [evolve(stranger, cut_off=True)])
+    with pytest.raises(Violation, match="N3: 9#1 is running and has no seat"):
+        node_laws.N3.judge(put(calls, 0, stranger), [stranger])
+    with pytest.raises(Violation, match="has no seat"):
+        node_laws.N3.judge(evolve(calls, register=None), [stranger])
+    node_laws.N3.judge(calls, [evolve(stranger, cut_off=True)])
 
 
 def test_N4_a_first_world_that_an_agent_begins_without_ranks_that_come_is_found() -> None:
@@ -222,5 +236,5 @@ def test_N4_a_first_world_that_an_agent_begins_without_ranks_that_come_is_found(
     assert calls.register is not None
     seats = {rank: seat for rank, seat in calls.register.seats.items() if rank.slot != "4"}
     world.registers[key] = evolve(calls, register=evolve(calls.register, seats=seats))
-    with pytest.raises(Broken, match="N4: a begins the first world of its ranks with 1 of c#1, which has a seat"):
+    with pytest.raises(Violation, match="N4: a begins the first world of its ranks with 1 of c#1, which has a seat"):
         world._writes(key, node(world, "a"), Complete(0))

@@ -8,11 +8,12 @@ from worlds import node
 
 from elastic.core.group import Phase
 from elastic.core.rendezvous import Violation
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.process import Process
-from elastic.core.sim.recoveries import ALWAYS, NEEDS, PARTS, Recovery, bound, bound_of_the_dead
+from elastic.core.sim.recoveries import ALWAYS, PARTS, Recovery, bound, bound_of_the_dead, lengths
 from elastic.core.sim.run import tell
 from elastic.core.sim.simulation import World
-from elastic.core.sim.story import QUICK, Kind, parsed
+from elastic.core.sim.story import QUICK, parsed
 
 THREE = ("start a", "start b", "start c", "pass 1")
 OF_THREE = "world nodes=3 min=2 max=3"
@@ -30,7 +31,7 @@ def test_a_recovery_lasts_from_the_last_fault_to_rest() -> None:
     made = then(both_running(), "fail a", "pass 5")
     assert kinds(made) == ["fail"]
     assert 0.0 < last(made).took_s < 0.1
-    assert last(made).may_s == bound(made.setting, {Kind.FAIL})
+    assert last(made).may_s == bound(lengths(made.setting), {Kind.FAIL})
     many = len(made.witness.recoveries.over)
     assert len(then(made, "pass 50").witness.recoveries.over) == many
 
@@ -87,7 +88,7 @@ def test_who_is_out_of_reach_or_too_few_are_not_calm() -> None:
 def test_L9_a_world_that_does_not_rest_in_time_is_found() -> None:
     made = both_running()
     hangs(at(made, "a"))
-    then(made, "fail b", f"pass {bound(made.setting, {Kind.FAIL}) - 0.5}")
+    then(made, "fail b", f"pass {bound(lengths(made.setting), {Kind.FAIL}) - 0.5}")
     with pytest.raises(Violation, match=r"L9: no rest .* s after fail, at most .* s: round 1 open"):
         then(made, "pass 1")
 
@@ -102,15 +103,14 @@ def test_L9_a_world_without_a_register_is_found_too() -> None:
 
 
 def test_the_bound_of_two_faults_is_that_of_the_parts_of_both() -> None:
-    of = {part: length(QUICK) for part, length in PARTS.items()}
-    assert bound(QUICK, ()) == of["messages"] + of["ask"]
-    assert bound(QUICK, {Kind.FAIL}) == bound(QUICK, ()) + of["stop"]
-    assert bound(QUICK, {Kind.FAIL, Kind.CRASH}) == bound(QUICK, {Kind.CRASH})
-    assert bound(QUICK, {Kind.FAIL, Kind.GAP}) == pytest.approx(bound(QUICK, {Kind.FAIL}) + of["look"])
+    of = lengths(QUICK)
+    assert bound(of, ()) == of["messages"] + of["ask"]
+    assert bound(of, {Kind.FAIL}) == bound(of, ()) + of["stop"]
+    assert bound(of, {Kind.FAIL, Kind.CRASH}) == bound(of, {Kind.CRASH})
+    assert bound(of, {Kind.FAIL, Kind.GAP}) == pytest.approx(bound(of, {Kind.FAIL}) + of["look"])
     unanswered = {Kind.LOSE_REPLY, Kind.LATE_WRITE, Kind.LATE_REPLY}
-    assert bound(QUICK, unanswered) == pytest.approx(bound(QUICK, ()) + 3 * of["again"])
-    assert set(NEEDS) == set(Kind) - {Kind.PASS}
-    assert {*ALWAYS, *(part for parts in NEEDS.values() for part in parts)} == PARTS.keys()
+    assert bound(of, unanswered) == pytest.approx(bound(of, ()) + 3 * of["again"])
+    assert {*ALWAYS, *(part for kind in Kind for part in kind.row.recovery)} == PARTS.keys()
 
 
 # --- L10

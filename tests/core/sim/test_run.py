@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.run import Run, tell, wander
-from elastic.core.sim.story import Backend, Kind, parsed
+from elastic.core.sim.story import Backend, parsed
 from elastic.core.sim.swarm import Shape
 
 RUNS = 150

@@ -14,9 +14,10 @@ from elastic.core.group.state import Elapsed
 from elastic.core.rendezvous import Request, Status, Violation, reserve
 from elastic.core.rendezvous.context import Fact
 from elastic.core.rendezvous.sightings import Sighting, Sightings
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.run import converges, tell
 from elastic.core.sim.simulation import World
-from elastic.core.sim.story import QUICK, Kind, Operation, parsed
+from elastic.core.sim.story import QUICK, Operation, parsed
 from elastic.core.sim.witness import MAY_END
 from elastic.core.world import Why
 
@@ -42,6 +43,11 @@ def test_a_write_that_is_late_may_land_after_its_node_has_read_again() -> None:
     assert made.witness.ends.total() == 1
 
 
+def test_a_write_that_is_late_may_land_before_its_node_can_read_again() -> None:
+    made = then(both_running(), "late-write b 3", "fail b", "pass 0.5", "cut-in b 5", "pass 3.2")
+    assert (made.counts["a late write lands"], made.counts["a write lands after its node re-read"]) == (1, 0)
+
+
 def test_an_operators_cancel_reaches_everybody() -> None:
     made, told = both_running(), list[str]()
     made.witness.tell = lambda at, who, what: told.append(f"{who} {what}")
@@ -63,6 +69,15 @@ def test_a_worker_that_is_ready_while_its_agent_sleeps_is_heard_when_that_wakes(
 def test_a_program_that_cannot_be_started_closes_the_job() -> None:
     made = world("start a", "unstartable a", "pass 1", setting="world max=1")
     assert made.counts["closed FAILED, cannot start"] == 1
+
+
+def test_a_start_that_may_not_fail_again_is_a_failure_of_its_round() -> None:
+    over = (
+        world("start a", "unstartable a", "pass 9", setting=f"world nodes=1 max=1 seed={seed}") for seed in range(1, 9)
+    )
+    first = next(made for made in over if made.counts["a start fails, and may not fail again"])
+    assert (first.counts["end by failed"], first.counts["closed FAILED, cannot start"]) == (1, 0)
+    assert at(first, "a").group.phase is Phase.RUNNING
 
 
 def test_a_run_is_told_in_words() -> None:
@@ -122,7 +137,7 @@ def test_L6_a_timer_that_is_due_and_does_nothing_is_seen() -> None:
     made = both_running()
     a = at(made, "a")
     a.group = Spins(**{each.name: getattr(a.group, each.name) for each in fields(Group)})
-    made.agents.hear(a, Elapsed(a.clock(made.future.now)))
+    made.agents.hear(a, Elapsed(a.clock.shows(made.future.now)))
     with pytest.raises(Violation, match="L6: the timer of a passes without end"):
         then(made, "pass 1")
 
@@ -130,7 +145,7 @@ def test_L6_a_timer_that_is_due_and_does_nothing_is_seen() -> None:
 def test_L6_a_process_that_asks_without_end_is_seen() -> None:
     made = both_running()
     a = at(made, "a")
-    a.second, a.asked_before = int(made.future.now), -999
+    a.loop.second, a.loop.asked_before = int(made.future.now), -999
     made.does(Operation(Kind.FAIL, "b"))
     with pytest.raises(Violation, match="L6: a asks without end"):
         made.does(Operation(Kind.PASS, span=0.5))
@@ -159,7 +174,7 @@ def test_L7_a_question_counts_as_asked_when_it_was_asked() -> None:
     made = both_running()
     a = at(made, "a")
     then(made, "cut-in a 9", "pause-loop a 6", "pass 6.01")
-    assert a.tried_at < made.future.now - 5.0
+    assert a.loop.tried_at < made.future.now - 5.0
 
 
 def test_an_illegal_register_is_named() -> None:
@@ -176,7 +191,7 @@ def test_an_illegal_register_is_named() -> None:
 def test_L3_an_eviction_of_a_node_that_is_well_is_found() -> None:
     made = both_running()
     a, b = at(made, "a"), at(made, "b")
-    now = a.clock(made.future.now)
+    now = a.clock.shows(made.future.now)
     seen_dead = Sightings({b.node: Sighting(1, now - 9)}, now)
     remembers(a, evolve(a.held, sightings=seen_dead, spans={Fact.DEAD: (True, now)}))
     with pytest.raises(Violation, match="L3: a throws out b, whose heartbeats came in time"):
@@ -325,7 +340,7 @@ def test_a_heartbeat_that_is_answered_later_than_an_answer_may_come_is_not_ackno
 
 def test_an_agent_that_lingers_ends_at_a_signal() -> None:
     made = then(both_running(), "cancel", "pass 0.004", "outage 9", "pass 1")
-    lingers = [process for process in made.living() if process.outcome is not None]
+    lingers = [process for process in made.living() if process.agent.outcome is not None]
     assert lingers
     for process in lingers:
         made.does(Operation(Kind.DRAIN, process.node.slot))

@@ -9,11 +9,11 @@ from attrs import evolve
 
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.rendezvous import Settings
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.story import (
     OPERATIONS_MAX,
     QUICK,
     Backend,
-    Kind,
     Operation,
     Setting,
     Story,
@@ -79,7 +79,7 @@ def test_comments_and_empty_lines_are_for_the_reader() -> None:
         ("world workers=70000", "workers: at most 65536 on a node, not 70000"),
         ("world workers=65535 unlike=9", "workers: at most 65536 on a node, not 65537"),
         ("world nodes=70000 party=70000", "party: 1 to 65536, not 70000"),
-        ("world\nexplode a", "line 2: 'explode a': 'explode' is nothing that can be done .known: pass, start"),
+        ("world\nexplode a", "line 2: 'explode a': 'explode' is nothing that can be done .known: pass, crash"),
         ("world\nstart", "start takes a slot"),
         ("world\npause a", "pause takes a slot and seconds"),
         ("world\nempty a", "empty takes nothing"),

@@ -9,12 +9,13 @@ from attrs import evolve
 
 from elastic.core.properties.facts import Fact, Wrote
 from elastic.core.properties.judge import Judge
-from elastic.core.properties.strength import LAWS, Strength
+from elastic.core.properties.law import Strength
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.run import run_seed, tell, wander
 from elastic.core.sim.sometimes import SOMETIMES
-from elastic.core.sim.story import Kind, parsed
+from elastic.core.sim.story import parsed
 from elastic.core.sim.swarm import Shape
-from elastic.core.sim.tally import MANY, Broken, Showed, Tally, showed
+from elastic.core.sim.tally import LAWS, MANY, Broken, Showed, Tally, showed
 
 
 def one(run: int, counts: Iterable[str] = (), broken: str | None = None) -> Showed:

@@ -7,7 +7,7 @@ from attrs import evolve
 from simulated import TWO, at, both_running, then, world
 from worlds import arrived, node, profile, register, running
 
-from elastic.core.properties.strength import Strength
+from elastic.core.properties.law import Strength
 from elastic.core.rendezvous import (
     Arrive,
     Done,
@@ -135,7 +135,7 @@ def test_who_was_dropped_and_comes_again_counts_anew() -> None:
 def test_L11_a_waiter_waits_for_one_change_at_a_time() -> None:
     made = both_running()
     a = at(made, "a")
-    assert a.waits_for_push
+    assert a.waiter.waits
     a.client = evolve(a.client, armed=False)
     with pytest.raises(Violation, match="L11: a waits for the next change twice at once"):
         then(made, "pass 2")

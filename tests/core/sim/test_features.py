@@ -1,0 +1,73 @@
+"""Features of simulated worlds: every two meet, a user can ask for them, and runs count them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import pytest
+
+from elastic.core.sim.chance import seeded
+from elastic.core.sim.features import FEATURES, PAIRS, features_of
+from elastic.core.sim.kinds import Kind
+from elastic.core.sim.run import wander
+from elastic.core.sim.story import QUICK, parsed
+from elastic.core.sim.swarm import DRAWN, Shape, setting
+from elastic.core.sim.tally import Tally, showed
+
+SETTINGS = 3_000
+
+
+def test_every_pair_of_features_meets_in_three_thousand_settings() -> None:
+    met = Counter[tuple[str, str]]()
+    for seed in range(SETTINGS):
+        met.update(combinations(features_of(setting(seeded(seed), Shape())), 2))
+    assert [pair for pair in PAIRS if not met[pair]] == []
+    assert met.keys() <= {*PAIRS}
+
+
+def test_a_feature_is_drawn_as_often_as_the_table_says() -> None:
+    """A patient world is a long one, too."""
+    seen = Counter(name for seed in range(SETTINGS) for name in features_of(setting(seeded(seed), Shape())))
+    for name, feature in FEATURES.items():
+        odds = 1 / feature.one_in + (name == "long") / FEATURES["patient"].one_in
+        spread = (SETTINGS * odds * (1 - odds)) ** 0.5
+        assert abs(seen[name] - SETTINGS * odds) < 4 * spread, name
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_each_world_has_the_features_that_were_asked_for(name: str) -> None:
+    for seed in range(20):
+        assert name in features_of(setting(seeded(seed), Shape(features=frozenset((name,)))))
+
+
+def test_a_world_may_have_all_features_at_once() -> None:
+    for seed in range(5):
+        run = wander(seed, Shape(features=frozenset(FEATURES), operations=8))
+        assert list(features_of(run.story.setting)) == list(FEATURES)
+        assert run.violation is None
+        assert parsed(str(run.story).splitlines()) == run.story
+
+
+def test_a_feature_is_one_of_the_table() -> None:
+    with pytest.raises(ValueError, match=r"features: crash: none of FEATURES \(links, helping, .*\)"):
+        Shape(features=frozenset(("crash",)))
+
+
+def test_runs_that_leave_out_faults_are_of_plain_worlds() -> None:
+    shape = Shape(faults=frozenset(DRAWN) - {Kind.CRASH})
+    seen = {name for seed in range(200) for name in features_of(setting(seeded(seed), shape))}
+    assert seen == {name for name, feature in FEATURES.items() if feature.plain} | {"long"}
+
+
+def test_a_bare_world_has_no_feature_but_that_notices_may_be_given() -> None:
+    assert list(features_of(QUICK)) == ["notices"]
+
+
+def test_runs_count_how_often_each_pair_of_features_met() -> None:
+    tally, shape = Tally(), Shape(features=frozenset(("links", "echoes")), operations=0)
+    for number in range(3):
+        tally.adds(showed(number, wander(number, shape)))
+    assert tally.pairs["links", "echoes"] == 3
+    assert ("links", "echoes") not in tally.apart
+    assert {*tally.apart} == {*PAIRS} - tally.pairs.keys()
