@@ -11,16 +11,22 @@ place that says for whom it waits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ...core.rendezvous import Settings
+from ...core.rendezvous.sightings import Sightings, observe
+from ...core.world import Node
 from ..clock import Clock
 from .memory_store import MemoryBackend, MemoryStore
-from .port import AgentBackend, Backend, Denied, OutOfReach, StoreError
-from .tcpstore.serving import serve
-from .tcpstore.wire import Address, starts
+from .port import Backend, Denied, NotServed, OutOfReach, StoreError
+from .tcpstore.helper_watch import HelperWatch, Watching, serve_watched
+from .tcpstore.serving import StoreHost, serve
+from .tcpstore.table import Table
+from .tcpstore.wire import RUNS_THERE, Address, starts
 
 if TYPE_CHECKING:
     from .etcd.access import Access
@@ -32,6 +38,8 @@ _ANSWER_S = 2.0
 _ANSWERS_PER_TTL = 4
 _STARTS_S = 2.0
 """How long a TCPStore may take to answer before it is held to be starting."""
+_PAUSE_S = 0.2
+"""The pause between two looks for a register that is not there."""
 _WARNINGS_MAX = 16
 """A foreigner who writes much is not repeated for ever."""
 _BESIDE_MAX = 256
@@ -61,12 +69,18 @@ class StoreConnection(Protocol):
 class AgentConnection(StoreConnection, Protocol):
     """An agent's connection, which opens registers for the agent's workers too."""
 
-    @property
-    def backend(self) -> AgentBackend:
-        """The agent's own client of the register."""
-
     def beside(self, name: str) -> Backend:
         """Return a client of the workers' register `name` in the same store."""
+
+    def children(self) -> AbstractContextManager[Collection[int]]:
+        """Return a context with the children of this process that serve the store. None is started in it."""
+
+    def outlast(self, until: float, waits: Callable[[int], None]) -> int:
+        """Serve on until no node that lives is in the job any more, or until this time. Returns how many are. `waits` is
+        called once with their number, if there are any. `let_go` ends it."""
+
+    def let_go(self) -> None:
+        """End `outlast`. A signal's handler may call this."""
 
 
 class RankConnection(StoreConnection, Protocol):
@@ -102,6 +116,15 @@ class MemoryConnection:
             del self._beside[next(iter(self._beside))]
         return MemoryBackend(store, self._clock)
 
+    def children(self) -> AbstractContextManager[Collection[int]]:
+        return nullcontext(())
+
+    def outlast(self, until: float, waits: Callable[[int], None]) -> int:
+        return 0
+
+    def let_go(self) -> None:
+        pass
+
     def close(self, timeout_s: float) -> None:
         self.backend.close()
 
@@ -119,13 +142,27 @@ class TCPStoreConnection:
         token: Secret | None = None,
         warn: Callable[[str], None] = lambda text: None,
         outlives: bool = False,
+        ttl_s: float = 5.0,
+        end: Callable[[int], str] = lambda code: f"ended with {code}",
+        is_alone: bool = False,
     ) -> None:
-        """Serve the store if `is_host` says so (`serve` has the rule, also for `outlives`). `warn` is called by any thread,
-        once for each text. Raises CannotServe."""
+        """Serve the store if `is_host` says so (`serve` has the rule, also for `outlives`), and again when its helper dies
+        or stands still for two of these TTLs; a store that outlives its process is not watched. `warn` is called by any
+        thread, once for each text about what the store holds. `end` puts the helper's exit code into words. With
+        `is_alone` this is the job's one node, which goes on in its own memory when no helper can be started here. Raises
+        CannotServe."""
         from .tcpstore.seal import seal
-        from .tcpstore.tcpstore import TCPStoreBackend  # with the codec behind it, which a register in memory needs not
+        from .tcpstore.tcpstore import (
+            TIMEOUT_S,
+            TCPStoreBackend,
+        )  # with the codec, which a register in memory needs not
 
-        self._host, self.address = serve(address, is_host, outlives)
+        self._host: StoreHost | HelperWatch | None
+        if outlives:
+            self._host, self.address = serve(address, is_host, outlives)
+        else:
+            watching = Watching(clock, max(2 * ttl_s, TIMEOUT_S), warn, end, is_alone)
+            self._host, self.address = serve_watched(address, is_host, watching)
         told: set[str] = set()
 
         def warn_once(text: str) -> None:
@@ -133,8 +170,18 @@ class TCPStoreConnection:
                 told.add(text)
                 warn(text)
 
+        self._clock, self._fallback_s, self._ttl_s = clock, fallback_s, ttl_s
+        self._table = Table() if is_alone else None
+        self._is_let_go = False
         self._of_run = partial(
-            TCPStoreBackend, self.address, clock=clock, fallback_s=fallback_s, seal=seal(token), warn=warn_once
+            TCPStoreBackend,
+            self.address,
+            clock=clock,
+            fallback_s=fallback_s,
+            seal=seal(token),
+            warn=warn_once,
+            table=self._own_table,
+            remedy=self._remedy,
         )
         self._run_id = run_id
         self.backend = self._of_run(run_id)
@@ -160,6 +207,49 @@ class TCPStoreConnection:
 
     def starts(self) -> bool:
         return starts(self.address, _STARTS_S)
+
+    def children(self) -> AbstractContextManager[Collection[int]]:
+        return self._host.children() if isinstance(self._host, HelperWatch) else nullcontext(())
+
+    def _remedy(self) -> str:
+        """Return what helps if the store does not answer. Raises NotServed if nothing does."""
+        if isinstance(self._host, HelperWatch) and self._host.is_hopeless and self._table is None:
+            raise NotServed(f"this node cannot serve store {self.address}")
+        return self._host.remedy if isinstance(self._host, HelperWatch) else RUNS_THERE
+
+    def _own_table(self) -> Table | None:
+        """Return the table in which a node alone goes on, when its store is served no longer."""
+        return self._table if isinstance(self._host, HelperWatch) and self._host.has_given_up else None
+
+    def outlast(self, until: float, waits: Callable[[int], None]) -> int:
+        others, seen = 0, Sightings()
+        while self._host and not self._is_let_go and (now := self._clock.now()) < until:
+            try:
+                before, state = others, self.backend.get().state
+                if state:
+                    seen = self._heard(seen, state.present)
+                    others = sum(seen.silence(node) < self._ttl_s for node in state.present)
+                if others and not before:
+                    waits(others)
+                if state and (state.closed or not others):
+                    break  # `close` waits for those who have yet to read the verdict
+                if state:
+                    self.backend.wait_for_change(state.token, min(until, now + self._fallback_s))
+            except StoreError:
+                state = None
+            if state is None:
+                time.sleep(min(_PAUSE_S, max(until - now, 0.0)))  # served again, and not restored yet
+        return others
+
+    def _heard(self, seen: Sightings, nodes: Sequence[Node]) -> Sightings:
+        """Read the heartbeats of these nodes: the last one may have died, and then nobody evicts it. Raises StoreError."""
+        sent_at = self._clock.now()
+        counters = self.backend.heartbeats(nodes).counters
+        return observe(seen, counters, sent_at, self._clock.now(), 2 * self._fallback_s, self._ttl_s)
+
+    def let_go(self) -> None:
+        self._is_let_go = True
+        self.backend.close()
 
     def close(self, timeout_s: float) -> None:
         all_know = False
@@ -220,6 +310,15 @@ class EtcdConnection:
 
     def beside(self, name: str) -> Backend:
         return self._of_run(self._run_id, space=name)
+
+    def children(self) -> AbstractContextManager[Collection[int]]:
+        return nullcontext(())
+
+    def outlast(self, until: float, waits: Callable[[int], None]) -> int:
+        return 0
+
+    def let_go(self) -> None:
+        pass
 
     def close(self, timeout_s: float) -> None:
         self.backend.close()

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import Any
 
-from ...core.rendezvous import Proposal, RendezvousState, Token
-from ...core.rendezvous.actions import entrants
-from ...core.world import Fault, Life, Node, Stacks, Unfit
+from ...core.rendezvous import RendezvousState, Token
+from ...core.world import Life, Node
 from ..clock import Clock
-from .notes import StandbyNote
-from .port import UNFIT_MAX, Heartbeats, Shown, noted
-from .queries import Query, Replies, Reply
+from .notes import GOING, QUERY, Notes
+from .port import Found, Heartbeats, Log, Place, Shelf, Shown, spelled
+from .queries import Query
 
 
 class MemoryStore:
@@ -27,14 +27,13 @@ class MemoryStore:
         self.changed = threading.Condition()
         self.state: RendezvousState | None = None
         self.beats: dict[Node, tuple[int, float]] = {}
-        self.proposals: dict[Node, Proposal] = {}
-        self.proposed: Counter[str] = Counter()
-        self.faults: list[Fault] = []
-        self.notes: dict[Node, StandbyNote] = {}
-        self.stacks: dict[Node, Stacks] = {}
-        self.query: Query | None = None
-        self.replies: dict[Node, Reply] = {}
-        self.unfit: list[Unfit] = []
+        self.records: dict[str, Any] = {}
+        """The record at the key of each place of a shelf."""
+        self.logs: dict[str, list[tuple[str, Any]]] = {}
+        """The records of each log, with their names."""
+        self.counted: dict[str, str] = {}
+        """The log of each name that was counted in one."""
+        self.tallies: Counter[str] = Counter()
 
 
 class MemoryBackend:
@@ -44,7 +43,8 @@ class MemoryBackend:
         self._store = store
         self._clock = clock
         self._closed = False
-        self.query: Query | None = None
+        self.notes = Notes(self, is_plain=True)
+        self.heard: Query | None = None
 
     def get(self) -> Shown:
         with self._store.changed:
@@ -73,7 +73,7 @@ class MemoryBackend:
     def heartbeat(self, node: Node, counter: int) -> Life | None:
         with self._store.changed:
             self._store.beats[node] = counter, self._clock.now()
-            self.query = self._store.query
+            self.heard = self._store.records.get(QUERY.name)
             return Shown(self._store.state).life
 
     def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
@@ -82,72 +82,42 @@ class MemoryBackend:
 
     def remove_heartbeat(self, node: Node) -> None:
         with self._store.changed:
-            for of in (self._store.beats, self._store.proposals, self._store.notes):
-                of.pop(node, None)
+            self._store.beats.pop(node, None)
+            for shelf in GOING:
+                self._store.records.pop(Place(shelf, spelled(node)).key, None)
 
-    def put_proposal(self, node: Node, proposal: Proposal) -> int:
+    def put(self, place: Place, data: Any) -> None:
         with self._store.changed:
-            self._store.proposals[node] = proposal
-            self._store.proposed[proposal.like] += 1
-            return self._store.proposed[proposal.like]
+            match place.folder:
+                case Shelf(under=Shelf(name=above)) if above not in self._store.records:
+                    pass
+                case Shelf():
+                    self._store.records[place.key] = data
+                case log:
+                    log.keep(self._store.logs.setdefault(log.name, []), (place.name, data))
 
-    def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
-        with self._store.changed:
-            proposals = self._store.proposals
-            asked = {node: proposal for node in nodes if (proposal := proposals.get(node))}
-            return {**asked, **entrants(proposals, entering)}
+    def count(self, tally: str, place: Place, data: Any, over: str = "") -> int:
+        store = self._store
+        with store.changed:
+            if isinstance(place.folder, Log):
+                if last := store.counted.get(place.name):
+                    store.logs[last] = [each for each in store.logs[last] if each[0] != place.name]
+                store.counted[place.name] = place.folder.name
+            self.put(place, data)
+            store.tallies[tally] += 1
+            store.tallies.pop(over, None)
+            return store.tallies[tally]
 
-    def put_fault(self, fault: Fault) -> None:
+    def read(self, places: Iterable[Place], log: Log[Any] | None = None) -> Found:
         with self._store.changed:
-            noted(self._store.faults, fault)
+            records = self._store.records
+            tail = self._store.logs.get(log.name, ()) if log else ()
+            return {each: records[each.key] for each in places if each.key in records}, [data for _, data in tail]
 
-    def faults(self) -> tuple[Fault, ...]:
+    def drop(self, places: Iterable[Place]) -> None:
         with self._store.changed:
-            return tuple(sorted(self._store.faults, key=lambda fault: fault.round))
-
-    def put_note(self, node: Node, note: StandbyNote) -> None:
-        with self._store.changed:
-            self._store.notes[node] = note
-
-    def notes(self, nodes: Iterable[Node]) -> Mapping[Node, StandbyNote]:
-        with self._store.changed:
-            return {node: note for node in nodes if (note := self._store.notes.get(node))}
-
-    def put_stacks(self, stacks: Stacks) -> None:
-        with self._store.changed:
-            self._store.stacks[stacks.node] = stacks
-
-    def stacks(self, nodes: Iterable[Node]) -> tuple[Stacks, ...]:
-        with self._store.changed:
-            return tuple(self._store.stacks[node] for node in nodes if node in self._store.stacks)
-
-    def put_query(self, query: Query) -> None:
-        with self._store.changed:
-            self._store.query = query
-
-    def withdraw_query(self, nodes: Iterable[Node]) -> None:
-        with self._store.changed:
-            self._store.query = None
-            for node in nodes:
-                self._store.replies.pop(node, None)
-
-    def put_reply(self, reply: Reply) -> None:
-        with self._store.changed:
-            if self._store.query:
-                self._store.replies[reply.stacks.node] = reply
-
-    def replies(self, nodes: Iterable[Node]) -> Replies:
-        with self._store.changed:
-            replies = self._store.replies
-            return Replies(self._store.query, {node: replies[node] for node in nodes if node in replies})
-
-    def put_unfit(self, unfit: Unfit) -> None:
-        with self._store.changed:
-            self._store.unfit = [*self._store.unfit, unfit][-UNFIT_MAX:]
-
-    def unfit(self) -> tuple[Unfit, ...]:
-        with self._store.changed:
-            return tuple(self._store.unfit)
+            for place in places:
+                self._store.records.pop(place.key, None)
 
     def clone(self) -> MemoryBackend:
         return MemoryBackend(self._store, self._clock)

@@ -1,48 +1,125 @@
-"""Makes the bytes of a note on standbys for a store, and reads them.
+"""The bytes of a job's small records: a table with a row for each folder of `notes.py`.
 
-A store's bytes are not trusted: a note that is not exactly of this schema is no note. A later version may add fields.
+A store's bytes are not trusted: what is not exactly of its schema is no record. A later version may add fields to notes of
+standbys, queries and replies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import msgspec
-from attrs import asdict
+from attrs import asdict, frozen
 from msgspec import Meta, Struct
 
-from ...core.world import LOCAL_WORLD_SIZE_MAX, Node
-from .notes import StandbyNote
+from ...core.rendezvous import codec
+from ...core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX
+from ..terminal import printable
+from .notes import FAULTS, PROPOSALS, QUERY, REPLIES, STACKS, STANDBYS, UNFIT, Entrant, StandbyNote
+from .port import Folder, Log, Record, Shelf
+from .queries import Query, Reply
 
 BYTES_MAX = 1024
+"""A note of standbys, or a query, is not longer."""
+TEXT_MAX = 2**16
+"""So many characters of what is known of one worker are told."""
+REPLY_BYTES_MAX = codec.STACKS_BYTES_MAX + 2 * TEXT_MAX
 IMPORTS_S_MAX = 1e6
 
+_Id = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+_Rank = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 
-class _Wire(Struct):
+
+class _Note(Struct):
     ready: Annotated[int, Meta(ge=0, le=LOCAL_WORLD_SIZE_MAX)]
     imports_s: Annotated[float, Meta(ge=0, le=IMPORTS_S_MAX)] | None
 
 
+class _Query(Struct):
+    id: _Id
+    round: _Rank
+    rank: _Rank | None
+
+
+class _Reply(Struct):
+    id: _Id
+    stacks: msgspec.Raw
+    text: Annotated[str, Meta(max_length=TEXT_MAX)]
+
+
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(_Wire)
+_notes = msgspec.json.Decoder(_Note)
+_queries = msgspec.json.Decoder(_Query)
+_replies = msgspec.json.Decoder(_Reply)
 
 
-def encode_note(note: StandbyNote) -> bytes:
-    return _encoder.encode(asdict(note))
+def _note(data: bytes) -> StandbyNote:
+    wire = _notes.decode(data)
+    return StandbyNote(wire.ready, wire.imports_s)
 
 
-def decode_notes(data: Mapping[Node, bytes]) -> Mapping[Node, StandbyNote]:
-    """Return the notes that can be read."""
-    notes = {node: _decoded(each) for node, each in data.items()}
-    return {node: note for node, note in notes.items() if note}
+def _query(data: bytes) -> Query:
+    wire = _queries.decode(data)
+    return Query(wire.id, wire.round, wire.rank)
 
 
-def _decoded(data: bytes) -> StandbyNote | None:
-    if len(data) > BYTES_MAX:
+def _reply_bytes(reply: Reply) -> bytes:
+    return _encoder.encode(_Reply(reply.id, msgspec.Raw(codec.encode_stacks(reply.stacks)), reply.text[:TEXT_MAX]))
+
+
+def _reply(data: bytes) -> Reply:
+    wire = _replies.decode(data)
+    text = "\n".join(map(printable, wire.text.split("\n")))
+    return Reply(wire.id, codec.decode_stacks(bytes(wire.stacks)), text)
+
+
+@frozen
+class _Codec:
+    """How a record becomes bytes and back. `decode` raises for what is no record."""
+
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+    bytes_max: int
+
+
+_CODECS: Mapping[str, _Codec] = {
+    STANDBYS.name: _Codec(lambda note: _encoder.encode(asdict(note)), _note, BYTES_MAX),
+    STACKS.name: _Codec(codec.encode_stacks, codec.decode_stacks, codec.STACKS_BYTES_MAX),
+    QUERY.name: _Codec(lambda query: _encoder.encode(asdict(query)), _query, BYTES_MAX),
+    REPLIES.name: _Codec(_reply_bytes, _reply, REPLY_BYTES_MAX),
+    PROPOSALS.name: _Codec(codec.encode_proposal, codec.decode_proposal, codec.PROPOSAL_BYTES_MAX),
+    "enter": _Codec(
+        lambda entrant: codec.encode_entrant(entrant.node, entrant.proposal),
+        lambda data: Entrant(*codec.decode_entrant(data)),
+        codec.PROPOSAL_BYTES_MAX,
+    ),
+    FAULTS.name: _Codec(codec.encode_fault, codec.decode_fault, codec.FAULT_BYTES_MAX),
+    UNFIT.name: _Codec(codec.encode_unfit, codec.decode_unfit, codec.FAULT_BYTES_MAX),
+}
+"""By the first part of a folder's name."""
+
+
+def encoded(folder: Shelf[Record] | Log[Record], record: Record) -> bytes:
+    """Return the bytes of a record of this folder."""
+    return _row(folder).encode(record)
+
+
+def fits(folder: Folder, data: bytes) -> bool:
+    """Return False if these are more bytes than a record of this folder may have."""
+    return len(data) <= _row(folder).bytes_max
+
+
+def decoded(folder: Shelf[Record] | Log[Record], data: bytes) -> Record | None:
+    """Return the record in these bytes; None if there is none."""
+    if not fits(folder, data):
         return None
     try:
-        wire = _decoder.decode(data)
+        record: Record = _row(folder).decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    return StandbyNote(wire.ready, wire.imports_s)
+    return record
+
+
+def _row(folder: Folder) -> _Codec:
+    return _CODECS[folder.name.partition("/")[0]]

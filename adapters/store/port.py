@@ -7,29 +7,27 @@ makes a client for another thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from urllib.parse import quote
+
+from attrs import field, frozen
 
 from ...core.rendezvous import Heartbeats as Heartbeats
-from ...core.rendezvous import Proposal, RendezvousState, Token
+from ...core.rendezvous import RendezvousState, Token
 from ...core.rendezvous import Shown as Shown
-from ...core.world import Fault, Life, Node, Stacks, Unfit
-from .notes import StandbyNote
-from .queries import Query, Replies, Reply
+from ...core.rendezvous.state import NODES_MAX
+from ...core.world import Life, Node
 
-FAULTS_MAX = 4_096
-"""The most failures that a job's record shows: the first 2,048, and the last 2,048 of all later ones."""
+if TYPE_CHECKING:
+    from .notes import Notes
 
-
-UNFIT_MAX = 64
-"""The nodes that stay out, of which a job's record shows the last ones."""
-
-
-def noted(faults: list[Fault], fault: Fault) -> None:
-    """Append the fault. If there are more than FAULTS_MAX then, drop one in the middle."""
-    faults.append(fault)
-    if len(faults) > FAULTS_MAX:
-        del faults[FAULTS_MAX // 2]
+Record = TypeVar("Record")
+COPY_PAUSE_S = 0.1
+"""The pause before the next look at a copy, which will be restored soon."""
+LONGEST_PAUSE_S = 1.0
+"""The longest pause between two questions to a store that does not answer."""
 
 
 class StoreError(Exception):
@@ -48,22 +46,91 @@ class OutcomeUnknown(StoreError):
     """A write was sent and no answer came: the write was made, will be made, or never will."""
 
 
+class NotServed(OutOfReach):
+    """This process is to serve the store, and cannot: the store never was there."""
+
+
 class Unreadable(StoreError):
     """The value under the register's key is no register."""
 
 
-class Backend(Protocol):
-    """A client of one job's register, heartbeats, proposals and faults.
+@frozen(eq=False)
+class Shelf(Generic[Record]):
+    """A folder with one record of each node, the last that it put."""
+
+    name: str
+    is_large: bool = False
+    """A record may be large, so few are read with one question."""
+    owner: Callable[[Record], Node] | None = None
+    """Return the node that a record names. It must be the node under whose name the record stands."""
+    lasts_s: int | None = None
+    """A record goes after this time, in a store that has leases."""
+    under: Shelf[Any] | None = None
+    """The shelf of one record, without which these are not put, and with which they go."""
+
+
+@frozen(eq=False)
+class Log(Generic[Record]):
+    """A folder of records in the order in which they were put. Of too many the middle is left out."""
+
+    name: str
+    first: int
+    """How many of the first records are shown."""
+    last: int
+    """How many of the last ones."""
+    named: Callable[[Record], str]
+    """Return the name of a record, for a store that does not number them."""
+    is_large: bool = False
+    wraps: bool = True
+    """A store that numbers the records uses the places of the last ones over and over."""
+    counter: str = field()
+
+    @counter.default
+    def _counter(self) -> str:
+        return f"{self.name}/count"
+
+    def keep(self, records: list[Any], record: Any) -> None:
+        """Append the record. If there are too many then, drop one in the middle."""
+        records.append(record)
+        if len(records) > self.first + self.last:
+            del records[self.first]
+
+
+Folder: TypeAlias = Shelf[Any] | Log[Any]
+
+
+class Place(NamedTuple):
+    """The place of a record. The one record of a shelf for all nodes has an empty name."""
+
+    folder: Folder
+    name: str = ""
+
+    @property
+    def named(self) -> tuple[str, str]:
+        return (self.folder.name, self.name)
+
+    @property
+    def key(self) -> str:
+        return f"{self.folder.name}/{self.name}" if self.name else self.folder.name
+
+
+Found: TypeAlias = tuple[Mapping[Place, Any], Sequence[Any]]
+"""The data at the places of shelves that have any, and those of a log, the oldest first."""
+
+
+@lru_cache(maxsize=2 * NODES_MAX)
+def spelled(node: Node) -> str:
+    """Return the node as part of a key."""
+    return quote(str(node), safe="")
+
+
+class Register(Protocol):
+    """The register of one job.
 
     `get` and `set` are linearizable, together with each loss of the store's memory. `wait_for_change` promises less: it may
     return a register that has been replaced already, but none that is older than what this client and its clones had been
     shown when the wait began. `tests/adapters/store/test_linearizable.py` checks this on real stores under faults.
     """
-
-    @property
-    def lease_s(self) -> float | None:
-        """How long a heartbeat stays in the store after the last call of `heartbeat`, as granted by the store. None where it
-        stays for ever: there a node lives only while its counter moves."""
 
     def get(self) -> Shown:
         """Return the register."""
@@ -82,6 +149,15 @@ class Backend(Protocol):
         The store announces the change; nobody polls. A client that is closed returns early.
         """
 
+
+class Pulse(Protocol):
+    """The heartbeats of one job's nodes."""
+
+    @property
+    def lease_s(self) -> float | None:
+        """How long a heartbeat stays in the store after the last call of `heartbeat`, as granted by the store. None where it
+        stays for ever: there a node lives only while its counter moves."""
+
     def heartbeat(self, node: Node, counter: int) -> Life | None:
         """Say that `node` lives. Returns the life of the register in the store that heard it."""
 
@@ -89,68 +165,40 @@ class Backend(Protocol):
         """Return the heartbeats of these nodes."""
 
     def remove_heartbeat(self, node: Node) -> None:
-        """Take the heartbeat of `node` away, and its proposal and its note: it knows the verdict and goes."""
+        """Take the heartbeat of `node` away, and its records of `notes.GOING`: it knows the verdict and goes."""
 
-    def put_proposal(self, node: Node, proposal: Proposal) -> int:
-        """Put down what `node` proposes, in the place of what it proposed before. Returns how many have put down a proposal
-        of this kind in this era, this one included: a hint, which a try that was repeated may have made too high."""
 
-    def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
-        """The last proposals of those of these nodes that have any, and of all that propose to enter in the era `entering`
-        (None: of none). All that were counted are there. What nobody can read is no proposal."""
+class Board(Protocol):
+    """The small records of one job. `Notes` makes records of the data: bytes, or the records themselves in memory."""
 
-    def put_fault(self, fault: Fault) -> None:
-        """Add a worker's failure to the job's record."""
+    @property
+    def heard(self) -> Any:
+        """The data at `notes.QUERY` at the last heartbeat of this client; empty or None if there were none."""
 
-    def faults(self) -> tuple[Fault, ...]:
-        """Return the failures on record, by round, those of one round in the order in which they were put. Of more than
-        FAULTS_MAX the middle is left out: the first show how it began, the last how it ended."""
+    def put(self, place: Place, data: Any) -> None:
+        """Put the data on a shelf, in the place of what stood there, or append it to a log."""
+
+    def count(self, tally: str, place: Place, data: Any, over: str = "") -> int:
+        """Put the data, count it in this tally, and return the count: a hint, which a try that was repeated may have made
+        too high. The last record of this name that this client counted in another place of a log goes, and so does the
+        tally `over`."""
+
+    def read(self, places: Iterable[Place], log: Log[Any] | None = None) -> Found:
+        """Return the data at these places of shelves, and those of the log."""
+
+    def drop(self, places: Iterable[Place]) -> None:
+        """Remove the record of a shelf that lasts for a time, which this client has put, and these records under it."""
+
+
+class Backend(Register, Pulse, Board, Protocol):
+    """A client of one job's register, heartbeats and records."""
+
+    @property
+    def notes(self) -> Notes:
+        """The records of this client's board."""
 
     def clone(self) -> Backend:
         """Return a client of the same register for another thread."""
 
     def close(self) -> None:
         """Close this client; a wait in it returns. Idempotent."""
-
-
-class AgentBackend(Backend, Protocol):
-    """A client of the agents' own register. It also keeps what each node tells people: of its standbys, of stacks, and why
-    it stays out."""
-
-    @property
-    def query(self) -> Query | None:
-        """The query that stood there at the last heartbeat of this client."""
-
-    def put_note(self, node: Node, note: StandbyNote) -> None:
-        """Put down the note of `node`, in the place of its last one."""
-
-    def notes(self, nodes: Iterable[Node]) -> Mapping[Node, StandbyNote]:
-        """Return the notes of those of these nodes that have one that can be read."""
-
-    def put_stacks(self, stacks: Stacks) -> None:
-        """Put down where the workers of a node were, in the place of what that node put before."""
-
-    def stacks(self, nodes: Iterable[Node]) -> tuple[Stacks, ...]:
-        """Return what those of these nodes that have put any put last. What nobody can read is left out."""
-
-    def put_query(self, query: Query) -> None:
-        """Ask all agents this, in the place of any other query. After LASTS_S nobody answers any more."""
-
-    def withdraw_query(self, nodes: Iterable[Node]) -> None:
-        """Remove the query that this client has put, and the replies of these nodes."""
-
-    def put_reply(self, reply: Reply) -> None:
-        """Answer the query that stands there."""
-
-    def replies(self, nodes: Iterable[Node]) -> Replies:
-        """Return the query that stands there, and the replies of those of these nodes that have answered one."""
-
-    def put_unfit(self, unfit: Unfit) -> None:
-        """Add a node that stays out to the job's record."""
-
-    def unfit(self) -> tuple[Unfit, ...]:
-        """Return the nodes that stay out, in the order in which they were put: of more than UNFIT_MAX the last ones. What
-        nobody can read is left out."""
-
-    def clone(self) -> AgentBackend:
-        """Return a client of the same register for another thread."""

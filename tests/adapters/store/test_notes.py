@@ -1,21 +1,60 @@
-"""Notes of standbys as bytes: what is read of them, and what is not."""
+"""A job's small records as bytes on a board: what is read of them, and what is not."""
 
 from __future__ import annotations
 
-import pytest
-from worlds import node
+from collections.abc import Callable
+from typing import Any
 
-from elastic.adapters.store.note_codec import BYTES_MAX, decode_notes, encode_note
-from elastic.adapters.store.notes import StandbyNote
+import pytest
+from worlds import node, profile
+
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+from elastic.adapters.store.note_codec import BYTES_MAX, decoded, encoded
+from elastic.adapters.store.notes import (
+    FAULTS,
+    PROPOSALS,
+    QUERY,
+    REPLIES,
+    STACKS,
+    STANDBYS,
+    UNFIT,
+    Notes,
+    StandbyNote,
+    entering,
+)
+from elastic.adapters.store.port import Place, Shelf, spelled
+from elastic.adapters.store.queries import Query, Replies, Reply
+from elastic.core.rendezvous import Arrive, Done, Proposal, Token
+from elastic.core.rendezvous.actions import entering_in
+from elastic.core.rendezvous.codec import encode_entrant
+from elastic.core.world import Fault, Life, Stacks, Unfit
+
+A, B, C = node("a"), node("b"), node("c")
+ERA = Token(Life("life", 3), 17)
+ENTERS = Proposal(ERA, Arrive(profile("a")), enters=True)
+MARK = Proposal(ERA, Done(4))
+GARBAGE = b"garbage"
+
+
+@pytest.fixture
+def board() -> MemoryBackend:
+    """A board that keeps bytes."""
+    return MemoryBackend(MemoryStore(), SystemClock())
+
+
+@pytest.fixture
+def notes(board: MemoryBackend) -> Notes:
+    return Notes(board)
 
 
 @pytest.mark.parametrize("note", [StandbyNote(0, None), StandbyNote(65_536, 0.0), StandbyNote(2, 1.25)])
 def test_a_note_is_read_as_it_was_written(note: StandbyNote) -> None:
-    assert decode_notes({node("a"): encode_note(note)}) == {node("a"): note}
+    assert decoded(STANDBYS, encoded(STANDBYS, note)) == note
 
 
 def test_a_note_of_a_later_version_is_read() -> None:
-    assert decode_notes({node("a"): b'{"ready":1,"imports_s":2,"of":3}'}) == {node("a"): StandbyNote(1, 2.0)}
+    assert decoded(STANDBYS, b'{"ready":1,"imports_s":2,"of":3}') == StandbyNote(1, 2.0)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +74,61 @@ def test_a_note_of_a_later_version_is_read() -> None:
     ],
     ids=lambda data: data[:30].decode("latin1"),
 )
-def test_what_is_no_note_is_left_out_and_hides_no_other(data: bytes) -> None:
-    good = StandbyNote(1, 1.0)
-    assert decode_notes({node("a"): data, node("b"): encode_note(good)}) == {node("b"): good}
+def test_what_is_no_note_is_none(data: bytes) -> None:
+    assert decoded(STANDBYS, data) is None
+
+
+@pytest.mark.parametrize(
+    ("shelf", "of"),
+    [
+        (STANDBYS, lambda node: StandbyNote(1, 1.0)),
+        (STACKS, lambda node: Stacks(node, 3)),
+        (PROPOSALS, lambda node: MARK),
+    ],
+    ids=["standbys", "stacks", "proposals"],
+)
+def test_what_nobody_can_read_hides_no_other(
+    notes: Notes, board: MemoryBackend, shelf: Shelf[Any], of: Callable[[Any], Any]
+) -> None:
+    board.put(Place(shelf, spelled(A)), GARBAGE)
+    notes.put(shelf, B, of(B))
+    assert notes.read(shelf, [A, B, C]) == {B: of(B)}
+
+
+def test_what_stands_under_another_node_s_name_is_left_out(notes: Notes) -> None:
+    notes.put(STACKS, A, Stacks(B, 3))
+    notes.put_query(query := Query("0" * 16, 3))
+    notes.put(REPLIES, A, Reply(query.id, Stacks(B, 3)))
+    assert notes.read(STACKS, [A, B]) == {} and notes.replies([A, B]) == Replies(query, {})
+
+
+def test_a_query_that_nobody_can_read_is_none(notes: Notes, board: MemoryBackend) -> None:
+    board.put(Place(QUERY), GARBAGE)
+    board.heartbeat(A, 1)
+    assert notes.query is None and notes.replies([A]) == Replies(None, {})
+
+
+def test_a_record_of_a_log_that_nobody_can_read_hides_no_other(notes: Notes, board: MemoryBackend) -> None:
+    unfit, fault = Unfit(A, "host", "12:00", "no GPU"), Fault(A, 0, 0, 0, 7, 1, 1.0)
+    for log in (UNFIT, FAULTS):
+        board.put(Place(log, "0"), GARBAGE)
+    notes.add(UNFIT, unfit)
+    notes.add(FAULTS, fault)
+    assert (notes.all(UNFIT), notes.faults()) == ((unfit,), (fault,))
+
+
+@pytest.mark.parametrize("other", [Proposal(ERA, ENTERS.edit), MARK, Proposal(Token(ERA.life, 3), ENTERS.edit, True)])
+def test_what_is_not_to_enter_in_this_era_is_no_such_proposal(
+    notes: Notes, board: MemoryBackend, other: Proposal
+) -> None:
+    log = entering(entering_in(ERA))
+    for number, each in enumerate((GARBAGE, encode_entrant(A, other), encode_entrant(A, ENTERS))):
+        board.put(Place(log, str(number)), each)
+    assert notes.proposals([], ERA) == {A: ENTERS} and notes.proposals([]) == {}
+
+
+def test_of_several_proposals_of_a_node_to_enter_the_last_one_counts(notes: Notes, board: MemoryBackend) -> None:
+    later = Proposal(ERA, Arrive(profile("a", 4711)), enters=True)
+    for number, each in enumerate((ENTERS, later)):
+        board.put(Place(entering(entering_in(ERA)), str(number)), encode_entrant(A, each))
+    assert notes.proposals([], ERA) == {A: later}
