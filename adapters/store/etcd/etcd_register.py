@@ -29,17 +29,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ....core.rendezvous import Proposal, RendezvousState, Token, codec
-from ....core.rendezvous.actions import entering_in
+from ....core.rendezvous import RendezvousState, Token
 from ....core.rendezvous.state import NODES_MAX
-from ....core.world import Fault, Life, Node, Stacks, Unfit
+from ....core.world import Life, Node
 from ...clock import Clock
-from ..failure_records import FAULTS_HALF, read_faults
-from ..note_codec import decode_notes, encode_note
-from ..notes import StandbyNote
-from ..port import UNFIT_MAX, Heartbeats, OutcomeUnknown, Shown, StoreError
-from ..queries import LASTS_S, Query, Replies, Reply
-from ..query_codec import decode_query, decode_replies, encode_query, encode_reply
+from ..notes import Notes
+from ..port import Folder, Found, Heartbeats, Log, OutcomeUnknown, Place, Shown, StoreError
 from .change_waiter import ChangeWaiter
 from .cluster_client import Full, LeaseGone
 from .heartbeats import Beats
@@ -47,7 +42,7 @@ from .leases import RunLease
 from .members import Members, granted, ranged, revoked, transacted
 from .rpc import rpc
 from .run_client import RunClient, RunShared
-from .run_keys import Keys, Seen, Stamp, asked, compared, deleted, put, spelled
+from .run_keys import Keys, Seen, Stamp, asked, compared, deleted, put
 
 KEPT_S = 86_400
 """How long a run's register and faults outlive its last agent, so that a late agent reads the verdict."""
@@ -56,10 +51,10 @@ _FORGOTTEN_AT_ONCE = 64
 
 _LATEST = {"sort_target": rpc.RangeRequest.MOD, "sort_order": rpc.RangeRequest.DESCEND}
 """The order in which a limit leaves out what was put first: nodes that were lost leave keys behind."""
-_STACKS_PER_PAGE = 16
-"""The nodes whose stacks, or replies, are read with one question."""
-_FAULTS_PER_PAGE = 8
-"""Failure records that are read with one question, since each may be large."""
+_LARGE_PER_PAGE = 16
+"""The large records of a shelf that are read with one question."""
+_LOGGED_PER_PAGE = 8
+"""Those of a log."""
 
 
 class EtcdBackend:
@@ -85,12 +80,11 @@ class EtcdBackend:
         self._lease = RunLease(self._client, clock, kept_s)
         self._beats = Beats(self._client, lease_s)
         self._waiting = ChangeWaiter(self._client, clock, fallback_s)
-        self._began: dict[Node, bytes] = {}
-        """The key of the count to which each node was the first to add."""
-        self._entered: dict[Node, bytes] = {}
-        """The key of each node's last proposal to enter."""
-        self._query_lease = 0
-        """The lease of the query that this client has put; 0 for none."""
+        self.notes = Notes(self)
+        self._counted: dict[str, bytes] = {}
+        """The key of the last record of each name that was counted in a log."""
+        self._lent: dict[bytes, int] = {}
+        """The leases of the records that last for a time and that this client has put, by their keys."""
 
     @property
     def lease_s(self) -> float | None:
@@ -165,129 +159,91 @@ class EtcdBackend:
     def remove_heartbeat(self, node: Node) -> None:
         self._beats.remove(node)
 
-    # --- proposals
+    # --- records
 
-    def put_proposal(self, node: Node, proposal: Proposal) -> int:
-        keys, lease = self._client.keys, self._lease.beside()
-        counted = keys.key(f"wished/{proposal.like}")
-        begun = self._began.get(node, counted)
-        over = [begun] if begun != counted else []  # nobody counts on there
-        if proposal.enters:
-            key, data = keys.key(f"enter/{proposal.like}/{spelled(node)}"), codec.encode_entrant(node, proposal)
-            over += [last] if (last := self._entered.pop(node, key)) != key else []
-            self._entered[node] = key
+    @property
+    def heard(self) -> bytes:
+        return self._beats.heard
+
+    def put(self, place: Place, data: bytes) -> None:
+        folder, key, compare = place.folder, self._client.keys.of(place), []
+        if isinstance(folder, Log):
+            self._append(folder, key, data)
+            return
+        if folder.under:
+            above = self._client.keys.of(Place(folder.under))
+            stands = self._client.ask(ranged, rpc.RangeRequest(key=above)).kvs
+            lease = stands[0].lease if stands else 0
+            if not lease:  # nothing stands there, or a stranger has put it, and this would stay
+                return
+            compare.append(compared(above, rpc.Compare.MOD, mod_revision=stands[0].mod_revision))
+        elif folder.lasts_s:
+            grant = rpc.LeaseGrantRequest(TTL=folder.lasts_s)
+            lease = self._lent[key] = int(self._client.ask(granted, grant, writes=True).ID)
         else:
-            key, data = keys.proposal(node), codec.encode_proposal(proposal)
-        asks = [*map(deleted, over), put(key, data, lease), put(counted, b"", lease, prev_kv=True)]
-        answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
-        count = 1 + int(answer.responses[-1].response_put.prev_kv.version)
-        if count == 1:
-            self._began[node] = counted
-        elif begun != counted:
-            del self._began[node]
-        return count
+            lease = self._lease.beside()
+        self._client.ask(transacted, rpc.TxnRequest(compare=compare, success=[put(key, data, lease)]))
 
-    def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
-        those = {self._client.keys.proposal(node): node for node in nodes}
-        wanted = ["wish"] if those else []
-        wanted += [f"enter/{entering_in(entering)}"] if entering else []
-        asks = [asked(self._client.keys.below(name, limit=2 * NODES_MAX, **_LATEST)) for name in wanted]
-        answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
-        kvs = [kv for each in answer.responses for kv in each.response_range.kvs]
-        asked_for = codec.decode_proposals({those[kv.key]: kv.value for kv in kvs if kv.key in those})
-        return {**dict(asked_for), **codec.decode_entrants([kv.value for kv in kvs if kv.key not in those], entering)}
-
-    # --- faults
-
-    def put_fault(self, fault: Fault) -> None:
-        name = f"{fault.round}/{spelled(fault.node)}/{os.urandom(8).hex()}"
-        self._record("faults", name, codec.encode_fault(fault), first=FAULTS_HALF, last=FAULTS_HALF)
-
-    def faults(self) -> tuple[Fault, ...]:
-        return read_faults(_fault_records(self._client))
-
-    def _record(self, folder: str, name: str, data: bytes, first: int, last: int) -> None:
+    def _append(self, log: Log[Any], key: bytes, data: bytes) -> None:
         """Put a record into a folder of which readers are shown the first and the last. Of many more delete some in the
         middle."""
         keys = self._client.keys
-        written = put(keys.key(f"{folder}/{name}"), data, self._lease.beside())
-        counted = asked(keys.below(folder, count_only=True))
+        written, counted = put(key, data, self._lease.beside()), asked(keys.below(log.name, count_only=True))
         answer = self._client.ask(transacted, rpc.TxnRequest(success=[written, counted]))
-        if answer.responses[-1].response_range.count >= first + last + _FORGOTTEN_AT_ONCE:
+        if answer.responses[-1].response_range.count >= log.first + log.last + _FORGOTTEN_AT_ONCE:
             order = {"sort_target": rpc.RangeRequest.MOD, "sort_order": rpc.RangeRequest.ASCEND}
-            oldest = keys.below(folder, keys_only=True, limit=first + _FORGOTTEN_AT_ONCE, **order)
-            middle = self._client.ask(ranged, oldest).kvs[first:]
+            oldest = keys.below(log.name, keys_only=True, limit=log.first + _FORGOTTEN_AT_ONCE, **order)
+            middle = self._client.ask(ranged, oldest).kvs[log.first :]
             self._client.ask(transacted, rpc.TxnRequest(success=[deleted(kv.key) for kv in middle]))
 
-    # --- notes
+    def count(self, tally: str, place: Place, data: bytes, over: str = "") -> int:
+        keys, lease = self._client.keys, self._lease.beside()
+        key, counted = keys.of(place), keys.key(f"wished/{tally}")
+        gone = [keys.key(f"wished/{over}")] if over else []
+        if isinstance(place.folder, Log):
+            gone += [last] if (last := self._counted.pop(place.name, key)) != key else []
+            self._counted[place.name] = key
+        asks = [*map(deleted, gone), put(key, data, lease), put(counted, b"", lease, prev_kv=True)]
+        answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
+        return 1 + int(answer.responses[-1].response_put.prev_kv.version)
 
-    def put_note(self, node: Node, note: StandbyNote) -> None:
-        written = put(self._client.keys.note(node), encode_note(note), self._lease.beside())
-        self._client.ask(transacted, rpc.TxnRequest(success=[written]))
+    def read(self, places: Iterable[Place], log: Log[Any] | None = None) -> Found:
+        those = {self._client.keys.of(place): place for place in places}
+        shelves = dict.fromkeys(place.folder for place in those.values())
+        small = [each for each in (*shelves, *([log] if log else ())) if not each.is_large]
+        request = rpc.TxnRequest(success=[asked(self._all(folder)) for folder in small])
+        answers = self._client.ask(transacted, request).responses if small else ()
+        kvs = {folder: answer.response_range.kvs for folder, answer in zip(small, answers, strict=True)}
+        found = {those[kv.key]: kv.value for each in shelves for kv in kvs.get(each, ()) if kv.key in those}
+        for each in shelves:
+            found |= self._of_each(each, those) if each.is_large else {}
+        if log and log.is_large:
+            return found, [*_records(self._client, log)]
+        return found, [kv.value for kv in reversed(kvs[log])] if log else []
 
-    def notes(self, nodes: Iterable[Node]) -> Mapping[Node, StandbyNote]:
-        those = {self._client.keys.note(node): node for node in nodes}
-        there = self._client.keys.below("standbys", limit=2 * NODES_MAX, **_LATEST)
-        found = self._client.ask(ranged, there).kvs if those else ()
-        return decode_notes({those[kv.key]: kv.value for kv in found if kv.key in those})
+    def _all(self, folder: Folder) -> Any:
+        """Return the request for the records of this folder."""
+        if isinstance(folder, Log):
+            return self._client.keys.below(folder.name, limit=folder.last, **_LATEST)
+        if folder.lasts_s:
+            return rpc.RangeRequest(key=self._client.keys.of(Place(folder)))
+        return self._client.keys.below(folder.name, limit=2 * NODES_MAX, **_LATEST)
 
-    # --- stacks
-
-    def put_stacks(self, stacks: Stacks) -> None:
-        written = put(self._client.keys.stacks(stacks.node), codec.encode_stacks(stacks), self._lease.beside())
-        self._client.ask(transacted, rpc.TxnRequest(success=[written]))
-
-    def stacks(self, nodes: Iterable[Node]) -> tuple[Stacks, ...]:
-        return codec.stacks_of(self._of_each("stacks", {self._client.keys.stacks(node): node for node in nodes}))
-
-    def _of_each(self, folder: str, those: Mapping[bytes, Node]) -> Mapping[Node, bytes]:
-        """Return the values of these keys of a folder, of which each may be large. Most are not there."""
-        there = self._client.keys.below(folder, keys_only=True, limit=2 * NODES_MAX, **_LATEST)
-        keys = [kv.key for kv in self._client.ask(ranged, there).kvs if kv.key in those] if those else []
-        found = dict[Node, bytes]()
-        for start in range(0, len(keys), _STACKS_PER_PAGE):
-            asks = [asked(rpc.RangeRequest(key=key)) for key in keys[start : start + _STACKS_PER_PAGE]]
+    def _of_each(self, shelf: Folder, those: Mapping[bytes, Place]) -> Mapping[Place, bytes]:
+        """Return the data at these places of a shelf, of which each may be large. Most are not there."""
+        there = self._client.keys.below(shelf.name, keys_only=True, limit=2 * NODES_MAX, **_LATEST)
+        keys = [kv.key for kv in self._client.ask(ranged, there).kvs if kv.key in those]
+        found = dict[Place, bytes]()
+        for start in range(0, len(keys), _LARGE_PER_PAGE):
+            asks = [asked(rpc.RangeRequest(key=key)) for key in keys[start : start + _LARGE_PER_PAGE]]
             answer = self._client.ask(transacted, rpc.TxnRequest(success=asks))
             found |= {those[kv.key]: kv.value for each in answer.responses for kv in each.response_range.kvs}
         return found
 
-    # --- queries
-
-    @property
-    def query(self) -> Query | None:
-        return self._beats.query
-
-    def put_query(self, query: Query) -> None:
-        self._query_lease = int(self._client.ask(granted, rpc.LeaseGrantRequest(TTL=LASTS_S), writes=True).ID)
-        written = put(self._client.keys.query, encode_query(query), self._query_lease)
-        self._client.ask(transacted, rpc.TxnRequest(success=[written]))
-
-    def withdraw_query(self, nodes: Iterable[Node]) -> None:
-        lease, self._query_lease = self._query_lease, 0
-        if lease:
-            self._client.ask(revoked, rpc.LeaseRevokeRequest(ID=lease))
-
-    def put_reply(self, reply: Reply) -> None:
-        keys = self._client.keys
-        for kv in self._client.ask(ranged, rpc.RangeRequest(key=keys.query)).kvs:
-            stands = compared(keys.query, rpc.Compare.MOD, mod_revision=kv.mod_revision)
-            written = put(keys.reply(reply.stacks.node), encode_reply(reply), kv.lease)
-            if kv.lease:  # else a stranger has put it, and the reply would stay
-                self._client.ask(transacted, rpc.TxnRequest(compare=[stands], success=[written]))
-
-    def replies(self, nodes: Iterable[Node]) -> Replies:
-        found = self._of_each("reply", {self._client.keys.reply(node): node for node in nodes})
-        queries = [kv.value for kv in self._client.ask(ranged, rpc.RangeRequest(key=self._client.keys.query)).kvs]
-        return Replies(decode_query(queries[0]) if queries else None, decode_replies(found))
-
-    # --- nodes that stay out
-
-    def put_unfit(self, unfit: Unfit) -> None:
-        self._record("unfit", spelled(unfit.node), codec.encode_unfit(unfit), first=0, last=UNFIT_MAX)
-
-    def unfit(self) -> tuple[Unfit, ...]:
-        found = self._client.ask(ranged, self._client.keys.below("unfit", limit=UNFIT_MAX, **_LATEST)).kvs
-        return codec.unfit_of(kv.value for kv in reversed(found))
+    def drop(self, places: Iterable[Place]) -> None:
+        for place in places:
+            if lease := self._lent.pop(self._client.keys.of(place), 0):  # what stands under it goes with it
+                self._client.ask(revoked, rpc.LeaseRevokeRequest(ID=lease))
 
     # --- clients
 
@@ -301,31 +257,31 @@ class EtcdBackend:
         self._client.cluster.close()
 
 
-def _fault_records(client: RunClient) -> Iterator[bytes]:
-    """Yield the failure records in the order in which they were put; of many, the first and the last."""
-    first = _some_faults(client, rpc.RangeRequest.ASCEND, 0)
-    is_full = len(first) == FAULTS_HALF
-    last = _some_faults(client, rpc.RangeRequest.DESCEND, first[-1].create_revision) if is_full else []
+def _records(client: RunClient, log: Log[Any]) -> Iterator[bytes]:
+    """Yield the records of a log that may be large, in the order in which they were put; of many, the first and the last."""
+    first = _some(client, log.name, log.first, rpc.RangeRequest.ASCEND, 0)
+    is_full = len(first) == log.first
+    last = _some(client, log.name, log.last, rpc.RangeRequest.DESCEND, first[-1].create_revision) if is_full else []
     for kv in (*first, *reversed(last)):
         yield kv.value
 
 
-def _some_faults(client: RunClient, order: int, after: int) -> list[Any]:
-    """Return up to FAULTS_HALF of the records that were put after this revision, in this order."""
+def _some(client: RunClient, name: str, most: int, order: int, after: int) -> list[Any]:
+    """Return up to this many of the records that were put after this revision, in this order."""
     found: list[Any] = []
     until = 0
-    while len(found) < FAULTS_HALF:
+    while len(found) < most:
         page = client.keys.below(
-            "faults",
+            name,
             sort_target=rpc.RangeRequest.CREATE,
             sort_order=order,
             min_create_revision=after + 1,
             max_create_revision=until,
-            limit=_FAULTS_PER_PAGE,
+            limit=_LOGGED_PER_PAGE,
         )
         kvs = client.ask(ranged, page).kvs
         found += kvs
-        if len(kvs) < _FAULTS_PER_PAGE:
+        if len(kvs) < _LOGGED_PER_PAGE:
             break
         if order == rpc.RangeRequest.ASCEND:
             after = kvs[-1].create_revision

@@ -12,10 +12,9 @@ from attrs import define
 
 from ....core.rendezvous.state import NODES_MAX
 from ....core.world import Life, Node
+from ..notes import GOING, QUERY
 from ..numerals import counter
-from ..port import Heartbeats
-from ..queries import Query
-from ..query_codec import decode_query
+from ..port import Heartbeats, Place, spelled
 from .leases import is_renewed
 from .members import granted, revoked, transacted
 from .rpc import rpc
@@ -39,8 +38,8 @@ class Beats:
         self._client = client
         self._lease_s = lease_s
         self._beats: dict[Node, _Beat] = {}
-        self.query: Query | None = None
-        """The query that stood there at the last heartbeat."""
+        self.heard = b""
+        """The data of the query that stood there at the last heartbeat."""
 
     def beat(self, node: Node, counter: int) -> Life | None:
         """Send a heartbeat, as the port's `heartbeat`."""
@@ -77,10 +76,10 @@ class Beats:
             self._client.read()
 
     def remove(self, node: Node) -> None:
-        """Remove the node's proposal and its note, and its heartbeat with its lease, which holds nothing else."""
+        """Remove the node's records that go with it, and its heartbeat with its lease, which holds nothing else."""
         keys = self._client.keys
         beats = asked(rpc.RangeRequest(key=keys.heartbeat(node)))
-        success = [beats, deleted(keys.proposal(node)), deleted(keys.note(node))]
+        success = [beats, *(deleted(keys.of(Place(shelf, spelled(node)))) for shelf in GOING)]
         answer = self._client.ask(transacted, rpc.TxnRequest(success=success))
         leases = {kv.lease for kv in answer.responses[0].response_range.kvs}
         if beat := self._beats.pop(node, None):
@@ -112,12 +111,12 @@ class Beats:
     @property
     def _beside(self) -> tuple[Any, Any]:
         """The requests for the query and the life, which go beside a heartbeat of our own."""
-        return asked(rpc.RangeRequest(key=self._client.keys.query)), self._life
+        return asked(rpc.RangeRequest(key=self._client.keys.of(Place(QUERY)))), self._life
 
     def _hear(self, answer: Any) -> None:
         """Keep the query that the last response but one shows."""
         values = [kv.value for kv in answer.responses[-2].response_range.kvs]
-        self.query = decode_query(values[0]) if values else None
+        self.heard = values[0] if values else b""
 
     @property
     def _life(self) -> Any:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
 from attrs import field, frozen
 
 from ....core.rendezvous import RendezvousState, Token, codec
-from ....core.rendezvous.state import NODES_MAX
 from ....core.world import NAME_MAX, Life, Node
-from ..port import Shown, Unreadable
+from ..port import Place, Shown, Unreadable, spelled
 from .rpc import rpc
 
 _STAMP = re.compile(
@@ -53,12 +51,6 @@ def stamp(text: str) -> Stamp | None:
 def prefix_of(run_id: str) -> str:
     """Return the beginning of all keys of a run."""
     return f"elastic/{quote(run_id, safe='')}/"
-
-
-@lru_cache(maxsize=2 * NODES_MAX)
-def spelled(node: Node) -> str:
-    """Return the node as part of a key."""
-    return quote(str(node), safe="")
 
 
 @frozen
@@ -116,24 +108,11 @@ class Keys:
     def key(self, name: str) -> bytes:
         return f"{self.prefix}{name}".encode()
 
-    def proposal(self, node: Node) -> bytes:
-        return self.key(f"wish/{spelled(node)}")
-
-    def stacks(self, node: Node) -> bytes:
-        return self.key(f"stacks/{spelled(node)}")
+    def of(self, place: Place) -> bytes:
+        return self.key(place.key)
 
     def heartbeat(self, node: Node) -> bytes:
         return self.key(f"heartbeat/{spelled(node)}")
-
-    @property
-    def query(self) -> bytes:
-        return self.key("query")
-
-    def reply(self, node: Node) -> bytes:
-        return self.key(f"reply/{spelled(node)}")
-
-    def note(self, node: Node) -> bytes:
-        return self.key(f"standbys/{spelled(node)}")
 
     # --- requests
 

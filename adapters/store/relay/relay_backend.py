@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from ....core.rendezvous import Proposal, RendezvousState, Token, codec
-from ....core.rendezvous.actions import entrants
-from ....core.world import Fault, Life, Node
+from ....core.rendezvous import RendezvousState, Token, codec
+from ....core.world import Life, Node
 from ...clock import Clock
-from ..port import Denied, Heartbeats, OutcomeUnknown, OutOfReach, Shown, StoreError, Unreadable
+from ..notes import Notes
+from ..port import Denied, Found, Heartbeats, Log, OutcomeUnknown, OutOfReach, Place, Shown, StoreError, Unreadable
 from . import relay_protocol as protocol
 
 TIMEOUT_S = 10.0
@@ -32,6 +32,9 @@ _ERRORS = {error.__name__: error for error in (OutOfReach, Denied, OutcomeUnknow
 class RelayBackend:
     """A client of one register (space) of the relay."""
 
+    heard = None
+    """Nobody asks a rank anything."""
+
     def __init__(self, path: str, space: str, clock: Clock, timeout_s: float = TIMEOUT_S, rest_s: float = 0.0) -> None:
         """With `rest_s` a wait is answered so long after a change, by what stands then: a restart makes several."""
         self._path = path
@@ -44,6 +47,7 @@ class RelayBackend:
         self._closed = False
         self._lease_s: float | None = None
         self._shown = Shown(None)
+        self.notes = Notes(self)
 
     @property
     def lease_s(self) -> float | None:
@@ -84,36 +88,25 @@ class RelayBackend:
     def remove_heartbeat(self, node: Node) -> None:
         self._ask(protocol.RemoveHeartbeat(protocol.node_pair(node)), protocol.Noted)
 
-    def put_proposal(self, node: Node, proposal: Proposal) -> int:
-        return self._ask(
-            protocol.PutProposal(protocol.node_pair(node), codec.encode_proposal(proposal)), protocol.Proposed
-        ).count
+    def put(self, place: Place, data: bytes) -> None:
+        self._ask(protocol.Put(place.named, data), protocol.Noted)
 
-    def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
-        those = tuple(nodes)
-        question = protocol.ReadProposals(tuple(map(protocol.node_pair, those)), protocol.named(entering))
+    def count(self, tally: str, place: Place, data: bytes, over: str = "") -> int:
+        return self._ask(protocol.Count(tally, place.named, data, over), protocol.Counted).count
+
+    def read(self, places: Iterable[Place], log: Log[Any] | None = None) -> Found:
+        those = tuple(places)
+        question = protocol.Read(tuple(place.named for place in those), log.name if log else None)
         with self._asking() as connection:
             protocol.send(connection, question)
-            answered = self._answer(connection, protocol.Proposals).nodes
-            records = {pair: protocol.proposal(connection) for pair in answered}
-        try:
-            found = dict(codec.decode_proposals({protocol.node(pair): data for pair, data in records.items()}))
-        except ValueError as error:
-            raise Unreadable(self._text(str(error))) from error
-        return {**{node: found[node] for node in those if node in found}, **entrants(found, entering)}
+            records = self._answer(connection, protocol.Records)
+            if any(each >= len(those) for each in records.at):
+                raise protocol.Broken("an answer to another question")
+            found = {those[each]: protocol.record(connection) for each in records.at}
+            return found, [protocol.record(connection) for _ in range(records.tail)]
 
-    def put_fault(self, fault: Fault) -> None:
-        self._ask(protocol.PutFault(codec.encode_fault(fault)), protocol.Noted)
-
-    def faults(self) -> tuple[Fault, ...]:
-        with self._asking() as connection:
-            protocol.send(connection, protocol.Faults())
-            count = self._answer(connection, protocol.Records).faults
-            records = [protocol.record(connection) for _ in range(count)]
-        try:
-            return tuple(map(codec.decode_fault, records))
-        except codec.Refused as error:
-            raise Unreadable(self._text(str(error))) from error
+    def drop(self, places: Iterable[Place]) -> None:
+        self._ask(protocol.Drop(tuple(place.named for place in places)), protocol.Noted)
 
     def clone(self) -> RelayBackend:
         return RelayBackend(self._path, self._space, self._clock, self._timeout_s, self._rest_s)
@@ -135,7 +128,7 @@ class RelayBackend:
 
     def _ask(self, question: protocol.Question, kind: type[_Answered], left_s: float = 0.0) -> _Answered:
         """Ask and return the answer, which may take `left_s` longer than others."""
-        with self._asking(isinstance(question, protocol.Set | protocol.PutProposal | protocol.PutFault)) as connection:
+        with self._asking(isinstance(question, protocol.Set | protocol.Put | protocol.Count)) as connection:
             connection.settimeout(left_s + self._timeout_s if left_s < LONG_S else None)
             protocol.send(connection, question)
             return self._answer(connection, kind)

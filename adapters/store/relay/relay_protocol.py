@@ -1,8 +1,8 @@
 """The protocol of the relay's socket: requests and answers as values, and as frames.
 
 A frame is its length (4 bytes, big-endian) and a MessagePack value. The reader bounds it and checks its schema. States and
-faults travel as the bytes of `core.rendezvous.codec`. One request at a time is under way on a connection. Each has one
-answer; the answers to `Faults` and `ReadProposals` say how many records follow, a frame each.
+records travel as the bytes that a store keeps. One request at a time is under way on a connection. Each has one answer; the
+answer to `Read` says how many records follow, a frame each.
 """
 
 from __future__ import annotations
@@ -16,21 +16,26 @@ from msgspec import Meta, Struct
 from ....core.rendezvous import Token, codec
 from ....core.rendezvous.state import NODES_MAX
 from ....core.world import COUNT_MAX, NAME_MAX, Life, Node
-from ..port import FAULTS_MAX
+from ..notes import ENTRANTS_MAX, FAULTS_MAX
 
 _LENGTH_BYTES = 4
 _FRAME_MAX = codec.BYTES_MAX + 2**16
 """The longest frame in bytes: a register, and the fields around it."""
 
 _REST_MAX_S = 60.0
+_PART_MAX = 16 * NAME_MAX
+"""A name that is spelled for a key is longer."""
+_RECORDS_MAX = max(FAULTS_MAX, ENTRANTS_MAX)
 
 _Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 _Name = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
 _LifePair: TypeAlias = tuple[_Name, Annotated[int, Meta(ge=1, le=COUNT_MAX)]]
 _NodePair: TypeAlias = tuple[_Name, _Count]
 _StateBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.BYTES_MAX)]
-_FaultBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.FAULT_BYTES_MAX)]
-_ProposalBytes: TypeAlias = Annotated[bytes, Meta(max_length=codec.PROPOSAL_BYTES_MAX)]
+_Record: TypeAlias = Annotated[bytes, Meta(max_length=codec.FAULT_BYTES_MAX)]
+_Part: TypeAlias = Annotated[str, Meta(max_length=_PART_MAX)]
+_Place: TypeAlias = tuple[_Part, _Part]
+"""The names of a folder and of a record in it."""
 
 
 class Broken(OSError):
@@ -87,35 +92,29 @@ class RemoveHeartbeat(_Said, frozen=True):
     node: _NodePair
 
 
-class PutProposal(_Said, frozen=True):
-    node: _NodePair
-    proposal: _ProposalBytes
+class Put(_Said, frozen=True):
+    place: _Place
+    data: _Record
 
 
-class ReadProposals(_Said, frozen=True):
-    nodes: Annotated[tuple[_NodePair, ...], Meta(max_length=NODES_MAX)]
-    entering: Named | None
+class Count(_Said, frozen=True):
+    tally: _Part
+    place: _Place
+    data: _Record
+    over: _Part
 
 
-class PutFault(_Said, frozen=True):
-    fault: _FaultBytes
+class Read(_Said, frozen=True):
+    places: Annotated[tuple[_Place, ...], Meta(max_length=NODES_MAX + 1)]
+    log: _Part | None
 
 
-class Faults(_Said, frozen=True):
-    pass
+class Drop(_Said, frozen=True):
+    places: Annotated[tuple[_Place, ...], Meta(max_length=NODES_MAX + 1)]
 
 
 Question: TypeAlias = (
-    Get
-    | Set
-    | WaitForChange
-    | Heartbeat
-    | ReadHeartbeats
-    | RemoveHeartbeat
-    | PutProposal
-    | ReadProposals
-    | PutFault
-    | Faults
+    Get | Set | WaitForChange | Heartbeat | ReadHeartbeats | RemoveHeartbeat | Put | Count | Read | Drop
 )
 
 
@@ -145,22 +144,17 @@ class Noted(_Said, frozen=True):
     pass
 
 
-class Records(_Said, frozen=True):
-    """This number of fault records follows."""
-
-    faults: Annotated[int, Meta(ge=0, le=FAULTS_MAX)]
-
-
-class Proposed(_Said, frozen=True):
-    """This number of nodes propose the like."""
+class Counted(_Said, frozen=True):
+    """This number was counted."""
 
     count: _Count
 
 
-class Proposals(_Said, frozen=True):
-    """The proposals of these nodes follow."""
+class Records(_Said, frozen=True):
+    """Records follow: those at these of the places, and this number of the log."""
 
-    nodes: Annotated[tuple[_NodePair, ...], Meta(max_length=3 * NODES_MAX)]
+    at: Annotated[tuple[_Count, ...], Meta(max_length=NODES_MAX + 1)]
+    tail: Annotated[int, Meta(ge=0, le=_RECORDS_MAX)]
 
 
 class Failed(_Said, frozen=True):
@@ -170,7 +164,7 @@ class Failed(_Said, frozen=True):
     text: str
 
 
-Answer: TypeAlias = Welcome | Stands | Heard | Counters | Noted | Records | Proposed | Proposals | Failed
+Answer: TypeAlias = Welcome | Stands | Heard | Counters | Noted | Counted | Records | Failed
 
 _Value = TypeVar("_Value")
 
@@ -178,8 +172,7 @@ _encoder = msgspec.msgpack.Encoder()
 _hello = msgspec.msgpack.Decoder(Hello)
 _question: msgspec.msgpack.Decoder[Question] = msgspec.msgpack.Decoder(Question)
 _answer: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
-_record = msgspec.msgpack.Decoder(_FaultBytes)
-_proposal = msgspec.msgpack.Decoder(_ProposalBytes)
+_record = msgspec.msgpack.Decoder(_Record)
 
 
 def framed(*said: Hello | Question | Answer | bytes) -> bytes:
@@ -211,10 +204,6 @@ def answer(of: socket.socket) -> Answer:
 
 def record(of: socket.socket) -> bytes:
     return _read(of, _record)
-
-
-def proposal(of: socket.socket) -> bytes:
-    return _read(of, _proposal)
 
 
 def named(token: Token | None) -> Named | None:

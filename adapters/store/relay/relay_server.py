@@ -25,8 +25,7 @@ from ...clock import boot
 from ..port import Backend
 
 if TYPE_CHECKING:
-    from ....core.world import Node
-    from .relay_session import Awaited, Connection, Parties, Spaces
+    from .relay_session import Connection, Follow, Spaces
 
 VARIABLE = "ELASTIC_RELAY"
 """The variable that tells a worker the socket's path."""
@@ -41,11 +40,12 @@ _PAUSE_S = 0.1
 
 
 class Relay:
-    """The relay's server, until `close`. `open_space` makes a client of the register of that name."""
+    """The relay's server, until `close`. `open_space` makes a client of the register of that name. `follow` is given each
+    register that is in use, until what it returned is called."""
 
-    def __init__(self, open_space: Callable[[str], Backend]) -> None:
+    def __init__(self, open_space: Callable[[str], Backend], follow: Follow = lambda backend: lambda: None) -> None:
         """Serve at once. Raises OSError if no socket can be made."""
-        self._open_space = open_space
+        self._open_space, self._follow = open_space, follow
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._socket_name = boot()[-12:]
@@ -67,13 +67,6 @@ class Relay:
     def restarts(self) -> int:
         """How often wrapped functions were restarted inside their processes, as far as this node's ranks have read."""
         return self._spaces.restarts if self._spaces else 0
-
-    def evict(self, parties: Parties, me: Node, awaited: Awaited) -> None:
-        """Have the ranks of `parties()` thrown out of the registers that workers here use now or later, in the name of
-        `me`. A first round is complete once each party of `awaited()` has so many ranks in. Returns at once."""
-        with self._lock:
-            if not self._closing.is_set():
-                self._opened().evict(parties, me, awaited)
 
     def close(self) -> None:
         """Stop serving, and leave nothing behind, whatever fails on the way. Idempotent."""
@@ -123,7 +116,7 @@ class Relay:
     def _opened(self) -> Spaces:
         from .relay_session import Spaces  # with the codec behind it, when somebody comes
 
-        self._spaces = self._spaces or Spaces(self._open_space)
+        self._spaces = self._spaces or Spaces(self._open_space, self._follow)
         return self._spaces
 
     def _serve(self, accepted: socket.socket) -> None:
@@ -146,11 +139,19 @@ class Relay:
             self._connections.discard(connection)
 
     def _remove(self) -> None:
-        """Remove socket and folder. `rmtree` would need a descriptor, and there may be none left."""
+        """Remove the folder with the socket, and the notices and pages if there are any. Only to look for these takes a
+        descriptor, and there may be none left."""
         self._listening.close()
-        for remove, path in ((os.unlink, self.path), (os.rmdir, self._directory)):
-            with suppress(OSError):  # it was not made, or somebody else has removed it
-                remove(path)
+        with suppress(OSError):  # it was not made
+            os.unlink(self.path)
+        with suppress(OSError):
+            os.rmdir(self._directory)
+            return
+        with suppress(OSError):  # somebody else has removed it
+            for name in os.listdir(self._directory):
+                with suppress(OSError):
+                    os.unlink(self._directory / name)
+            os.rmdir(self._directory)
 
 
 def _remove_left_over(parent: Path, socket_name: str) -> None:

@@ -11,43 +11,28 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TypeAlias, assert_never
+from typing import TypeAlias, TypeVar, assert_never
 
-from ....core.backoff import pause_s
-from ....core.node import eviction, is_forming
-from ....core.rendezvous import (
-    FIRST_PAUSE_S,
-    RendezvousState,
-    Violation,
-    apply,
-    codec,
-    verify,
-    verify_step,
-)
+from ....core.rendezvous import RendezvousState, codec
 from ....core.world import Node
 from ... import threads
 from ...clock import poll_ms
-from ..port import Backend, Denied, OutOfReach, Shown, StoreError
+from .. import notes
+from ..note_codec import fits
+from ..port import Backend, Denied, OutOfReach, Place, Shown, StoreError
 from . import relay_protocol as protocol
-from .relay_waits import COPY_PAUSE_S, LONGEST_PAUSE_S, Encoded, Wait, Waits, failed
+from .relay_waits import Encoded, Wait, Waits, failed
 
-Parties: TypeAlias = Callable[[], Mapping[str, int]]
-"""The parties of lost nodes now, each with the last round in which its node may have come. Any thread may ask."""
-Awaited: TypeAlias = Callable[[], Mapping[str, int]]
-"""How many ranks a first world waits for, of each party. Any thread may ask."""
+Follow: TypeAlias = Callable[[Backend], Callable[[], None]]
+"""Follow the register of this client, until what is returned is called."""
+_Found = TypeVar("_Found")
 _SPACES_MAX = 4_096
 """The most registers that one agent keeps open for its workers."""
 _CLIENTS_MAX = 2
 """The most clients of the store that the connections to one register share, beside the one that waits."""
-_EVICTION_TRIES = 30
-"""So often the store may leave a question unanswered."""
-_LOOK_S = 1.0
-"""How soon the number of ranks that a first round waits for is asked for again."""
-_JOIN_S = 5.0
-"""How long the end of a thread is waited for, whose client is closed."""
 _READ_S = 0.1
 """How long the thread is waited for that has sent the rest of an answer, once the client asks on."""
 _TURN_S = 4.0
@@ -64,7 +49,7 @@ class _SharedClient:
         self._lock = threading.Lock()
 
     def answer(self, question: protocol.Question) -> tuple[protocol.Answer | bytes, ...]:
-        """Return the store's answer. Raises codec.Refused for a value that is none."""
+        """Return the store's answer. Raises codec.Refused for a state that is none, and Broken for a bad record."""
         try:
             with self._turn():
                 return self._answer(question)
@@ -103,21 +88,16 @@ class _SharedClient:
             case protocol.RemoveHeartbeat(node):
                 backend.remove_heartbeat(protocol.node(node))
                 return (protocol.Noted(),)
-            case protocol.PutProposal(pair, proposal):
-                return (protocol.Proposed(backend.put_proposal(protocol.node(pair), codec.decode_proposal(proposal))),)
-            case protocol.ReadProposals(nodes, entering):
-                those = [protocol.node(pair) for pair in nodes]
-                proposals = backend.proposals(those, protocol.token(entering))
-                return (
-                    protocol.Proposals(tuple(map(protocol.node_pair, proposals))),
-                    *map(codec.encode_proposal, proposals.values()),
-                )
-            case protocol.PutFault(fault):
-                backend.put_fault(codec.decode_fault(fault))
+            case protocol.Put(place, data):
+                backend.put(_fitting(place, data), data)
                 return (protocol.Noted(),)
-            case protocol.Faults():
-                faults = backend.faults()
-                return (protocol.Records(len(faults)), *map(codec.encode_fault, faults))
+            case protocol.Count(tally, place, data, over):
+                return (protocol.Counted(backend.count(tally, _fitting(place, data), data, over)),)
+            case protocol.Read(places, log):
+                return _records([_known(notes.place, *each) for each in places], log, backend)
+            case protocol.Drop(places):
+                backend.drop([_known(notes.place, *each) for each in places])
+                return (protocol.Noted(),)
             case other:
                 assert_never(other)
 
@@ -125,15 +105,12 @@ class _SharedClient:
 class _Space:
     """A register, the clients of the store that its connections share, and those who wait for its next change."""
 
-    def __init__(self, backend: Backend, saw: Callable[[RendezvousState], None]) -> None:
+    def __init__(self, backend: Backend, saw: Callable[[RendezvousState], None], follow: Follow) -> None:
         self._backend = backend
         self._encoded = Encoded(saw)
         self._clients: list[_SharedClient] = []
         self.waits = Waits(backend, self._encoded)
-        self._lock = threading.Lock()
-        self._closed = threading.Event()
-        self._evictions: dict[threading.Thread, Backend] = {}
-        """The threads that throw ranks out, each with its client of the store."""
+        self._unfollow = follow(backend)
 
     @property
     def lease_s(self) -> float | None:
@@ -155,71 +132,23 @@ class _Space:
             client.backend.close()
         return not self._clients
 
-    def evict(self, parties: Parties, me: Node, awaited: Awaited) -> None:
-        """Have the ranks of these parties thrown out, by a thread. Returns at once. If the host has no thread for it, the
-        silence of their heartbeats does it."""
-        with self._lock:
-            if self._closed.is_set():
-                return
-            client = self._backend.clone()
-            given = client, parties, me, awaited
-            thread = threading.Thread(target=self._throw_out, args=given, name="elastic-relay-evicts", daemon=True)
-            self._evictions[thread] = client
-            try:
-                threads.start(thread, patience_s=0.0)
-            except threads.NoThread:
-                self._evictions.pop(thread).close()
-
-    def _throw_out(self, client: Backend, parties: Parties, me: Node, awaited: Awaited) -> None:
-        """Evict these ranks, until the register shows none of them and its first round is complete. A store that does not
-        answer is asked for a while."""
-        tries = 0
-        try:
-            while tries < _EVICTION_TRIES and not self._closed.is_set():
-                try:
-                    state = client.get().state
-                    if state and (edit := eviction(state, parties(), awaited())):
-                        after = apply(state, edit, me)
-                        verify(after)
-                        verify_step(state, after)
-                        client.set(after, state.token)
-                    elif is_forming(state):
-                        shown = client.wait_for_change(state.token if state else None, time.monotonic() + _LOOK_S)
-                        self._closed.wait(0.0 if shown.here else COPY_PAUSE_S)
-                    else:
-                        return
-                except StoreError:
-                    tries += 1
-                    self._closed.wait(pause_s(tries, FIRST_PAUSE_S, LONGEST_PAUSE_S))
-        except Violation:
-            return  # a state that is none is nobody's to edit
-        finally:
-            client.close()
-            with self._lock:
-                self._evictions.pop(threading.current_thread(), None)
-
     def close(self) -> None:
-        self._closed.set()
         self.waits.close()
-        with self._lock:
-            evictions = dict(self._evictions)
-        for backend in (self._backend, *evictions.values(), *(each.backend for each in self._clients)):
+        for backend in (self._backend, *(each.backend for each in self._clients)):
             backend.close()
-        for thread in evictions:
-            thread.join(_JOIN_S)
+        self._unfollow()
 
 
 class Spaces:
     """The registers to which some client is connected."""
 
-    def __init__(self, open_space: Callable[[str], Backend]) -> None:
+    def __init__(self, open_space: Callable[[str], Backend], follow: Follow) -> None:
         self._open_space = open_space
+        self._follow = follow
         self._lock = threading.Lock()
         self._counting = threading.Lock()
         self._of: dict[str, _Space] = {}
         self._restarts: dict[str, int] = {}
-        self._evicted: tuple[Parties, Node, Awaited] | None = None
-        """This is to be evicted from each register that is opened later, too."""
 
     def join(self, name: str) -> tuple[_Space, _SharedClient]:
         """Return the register `name`, and the client of the store for one more connection to it. Raises StoreError."""
@@ -227,9 +156,7 @@ class Spaces:
             if name not in self._of:
                 if len(self._of) >= _SPACES_MAX:
                     raise Denied(f"the agent keeps {_SPACES_MAX} registers for its workers and no more")
-                self._of[name] = _Space(self._open_space(name), partial(self._saw, name))
-                if self._evicted:
-                    self._of[name].evict(*self._evicted)
+                self._of[name] = _Space(self._open_space(name), partial(self._saw, name), self._follow)
             return self._of[name], self._of[name].join()
 
     def part(self, name: str, client: _SharedClient) -> None:
@@ -248,13 +175,6 @@ class Spaces:
         if state.round:
             with self._counting:
                 self._restarts[name] = max(state.round, self._restarts.get(name, 0))
-
-    def evict(self, parties: Parties, me: Node, awaited: Awaited) -> None:
-        """Throw the ranks of these parties out of all registers, each in a thread of its own."""
-        with self._lock:
-            self._evicted = parties, me, awaited
-            for space in self._of.values():
-                space.evict(*self._evicted)
 
     def close(self) -> None:
         """Close all clients of the store: what is asked of them ends at once."""
@@ -394,3 +314,28 @@ def _counters(nodes: list[Node], backend: Backend) -> protocol.Counters:
     read = backend.heartbeats(nodes)
     life = protocol.pair(read.life) if read.life else None
     return protocol.Counters(tuple(read.counters[node] for node in nodes), life)
+
+
+def _records(places: list[Place], name: str | None, backend: Backend) -> tuple[protocol.Answer | bytes, ...]:
+    """Return the records there. A value that is too long for its folder is left out: no client would take the answer."""
+    log = _known(notes.log, name) if name else None
+    found, tail = backend.read(places, log)
+    at = tuple(number for number, place in enumerate(places) if place in found and fits(place.folder, found[place]))
+    fitting = [data for data in tail if log and fits(log, data)]
+    return (protocol.Records(at, len(fitting)), *(found[places[number]] for number in at), *fitting)
+
+
+def _fitting(names: tuple[str, str], data: bytes) -> Place:
+    """Return the place of these names. Raises Broken if there is none, or if the data is too long for it."""
+    place = _known(notes.place, *names)
+    if not fits(place.folder, data):
+        raise protocol.Broken(f"{len(data)} bytes, too long for a record of {place.folder.name}")
+    return place
+
+
+def _known(find: Callable[..., _Found], *names: str) -> _Found:
+    """Return what these names name. Raises Broken if there is no such folder."""
+    try:
+        return find(*names)
+    except KeyError as error:
+        raise protocol.Broken(f"there is no folder {error}") from error

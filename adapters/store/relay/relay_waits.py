@@ -17,13 +17,8 @@ from attrs import define
 from ....core.backoff import pause_s
 from ....core.rendezvous import FIRST_PAUSE_S, RendezvousState, Token, codec
 from ... import threads
-from ..port import Backend, OutOfReach, Shown, StoreError
+from ..port import COPY_PAUSE_S, LONGEST_PAUSE_S, Backend, OutOfReach, Shown, StoreError
 from . import relay_protocol as protocol
-
-COPY_PAUSE_S = 0.1
-"""The pause before a copy is shown again: it will be restored soon."""
-LONGEST_PAUSE_S = 1.0
-"""The longest pause between two questions to a store that does not answer."""
 
 
 def failed(error: StoreError) -> protocol.Failed:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 from urllib.parse import quote
 
 from attrs import field, frozen
 
 from ....core.rendezvous.state import NODES_MAX
 from ....core.world import Life, Node
-from ..failure_records import FAULTS_HALF
-from ..port import Unreadable
+from ..port import Log, Unreadable, spelled
 
 
 @frozen
@@ -35,22 +35,23 @@ class Keys:
         return f"{self.prefix}/{name}"
 
     def of_node(self, kind: str, node: Node) -> str:
-        return self.key(f"{kind}/{_quoted(str(node))}")
+        return self.key(f"{kind}/{spelled(node)}")
 
     def of_instance(self, first: Life, name: str) -> str:
         """Return a key of the store instance whose root began this life."""
         return self.key(f"{_quoted(first.nonce)}/{name}")
 
-    def fault(self, count: int) -> str:
-        """Return the key of failure number `count`. The second half of the places is used over and over."""
-        again = FAULTS_HALF + 1 + (count - FAULTS_HALF - 1) % FAULTS_HALF
-        return self.key(f"faults/{count if count <= FAULTS_HALF else again}")
+    def numbered(self, log: Log[Any], number: int) -> str:
+        """Return the key of record `number` of a log, counted from 1. The places of the last ones are used over and over."""
+        begin = log.first + 1 if log.first else 0
+        again = begin + (number - begin) % log.last if log.wraps and number > log.first else number
+        return self.key(f"{log.name}/{again}")
 
-    def faults(self, count: int) -> list[str]:
-        """Return the keys of the failures that are shown when `count` were put."""
-        first = range(1, min(count, FAULTS_HALF) + 1)
-        last = range(max(count - FAULTS_HALF, FAULTS_HALF) + 1, count + 1)
-        return [self.fault(each) for each in (*first, *last)]
+    def shown(self, log: Log[Any], count: int) -> list[str]:
+        """Return the keys of the records that are shown when `count` were put."""
+        first = range(1, min(count, log.first) + 1)
+        last = range(max(count - log.last, log.first) + 1, count + 1)
+        return [self.numbered(log, each) for each in (*first, *last)]
 
     def not_ours(self, reason: str) -> Unreadable:
         remedy = "if somebody else uses that store, give the job another --rdzv-id"

@@ -12,20 +12,31 @@ from contextlib import contextmanager
 
 from ....core.rendezvous import codec
 from ..port import OutcomeUnknown, OutOfReach, Unreadable
-from .wire import Address, Broken, Doubtful, Oversized, Unsent, WireClient
+from .table import Table, TableClient
+from .wire import RUNS_THERE, Address, Broken, Doubtful, Oversized, Unsent, WireClient
 
-_RUNS_THERE = "it must run there, and this host must be able to reach that port"
-_UNKNOWN = "this host does not know that name; mend it, or write an address"
+_UNKNOWN = "this host does not know that name; correct it, or write an address"
 
 
 class Link:
     """A connection that opens itself. One thread asks over it; `close` may come from any thread."""
 
-    def __init__(self, address: Address, timeout_s: float, not_ours: Callable[[str], Unreadable]) -> None:
-        """`timeout_s` is how long an answer may take. `not_ours` makes the error for a value that is no register."""
+    def __init__(
+        self,
+        address: Address,
+        timeout_s: float,
+        not_ours: Callable[[str], Unreadable],
+        table: Callable[[], Table | None] = lambda: None,
+        remedy: Callable[[], str] = lambda: RUNS_THERE,
+    ) -> None:
+        """`timeout_s` is how long an answer may take. `not_ours` makes the error for a value that is no register. `table`
+        returns the table that took the store's place, if one did. `remedy` says what helps if there is no answer, or
+        raises NotServed."""
         self._address = address
         self._timeout_s = timeout_s
         self._not_ours = not_ours
+        self._table = table
+        self._remedy = remedy
         self._client: WireClient | None = None
         self._lock = threading.Lock()
         self.closed = False
@@ -46,7 +57,7 @@ class Link:
             raise OutcomeUnknown(f"the store at {self._address} did not say whether it wrote ({error})") from error
         except (Unsent, Broken) as error:
             unknown = isinstance(error.__cause__, socket.gaierror)
-            remedy = _UNKNOWN if unknown else _RUNS_THERE
+            remedy = _UNKNOWN if unknown else self._remedy()
             raise OutOfReach(f"no answer from the store at {self._address} ({error}): {remedy}") from error
         finally:
             if self.closed:
@@ -63,7 +74,8 @@ class Link:
     def _connected(self) -> WireClient:
         self._refuse_if_closed()
         if not self._client:
-            self._client = WireClient(self._address, self._timeout_s, codec.BYTES_MAX)
+            table = self._table()
+            self._client = TableClient(table) if table else WireClient(self._address, self._timeout_s, codec.BYTES_MAX)
             self._refuse_if_closed()  # `close` may have come before there was a connection that it could break
             self._client.greet()
         return self._client

@@ -75,6 +75,10 @@ class StoreHost:
         elif self._helper.stdin:
             self._helper.stdin.close()
 
+    def kill(self) -> None:
+        """Kill the helper. Somebody waits for it."""
+        self._helper.kill()
+
     def close(self) -> None:
         """Kill the helper: it holds nothing that could be lost, and torch is slow to end. Idempotent."""
         self._helper.kill()
@@ -94,34 +98,46 @@ def serve(address: Address, told: bool | None, outlives: bool = False) -> tuple[
     nobody listens there yet, as torch's c10d decides it. `outlives`: the store may outlive this process, which has one such
     helper for an address.
     """
-    if told is False:
-        return None, address
-    if outlives and (host := _lasting.get(address)) and host.lives:
+    if outlives and told is not False and (host := _lasting.get(address)) and host.lives:
         host.release(is_needed=True)
         return host, address
+    listening = claimed(address, told)
+    return served(address, listening, outlives) if listening else (None, address)
+
+
+def claimed(address: Address, told: bool | None) -> socket.socket | None:
+    """Return the listening socket if this host should serve the store at `address`: `serve` has the rule. Raises
+    CannotServe."""
+    if told is False:
+        return None
     try:
-        listening = _listen(address)
+        return _listen(address)
     except OSError as error:
         if told:
             told_to = "this node was told to serve the store there (is_host)"
             remedy = f"{_remedy(error)}, or is_host=false where another serves it"
             raise CannotServe(f"{address}: {told_to}, but {_why(error)}; {remedy}") from error
-        return None, address
-    return _served(address, listening, outlives)
+        return None
 
 
 def serve_alone(address: Address) -> tuple[StoreHost, Address]:
     """Serve the store at `address` without an agent. Returns the helper, and the address with its real port. Raises
     CannotServe."""
+    return served(address, claimed_alone(address))
+
+
+def claimed_alone(address: Address) -> socket.socket:
+    """Return the listening socket of a store without an agent. Raises CannotServe."""
     try:
-        listening = _listen(address)
+        return _listen(address)
     except OSError as error:
         free = ", or 0 for any that is free" if error.errno == errno.EADDRINUSE else ""
         raise CannotServe(f"{address}: {_why(error)}; {_remedy(error)}{free}") from error
-    return _served(address, listening)
 
 
-def _served(address: Address, listening: socket.socket, outlives: bool = False) -> tuple[StoreHost, Address]:
+def served(address: Address, listening: socket.socket, outlives: bool = False) -> tuple[StoreHost, Address]:
+    """Start the helper that serves on this socket, which is closed here. Returns it, and the address with its real port.
+    Raises CannotServe."""
     if find_spec("torch") is None:
         listening.close()
         raise CannotServe(f"{address}: this node is to serve the store there, which needs torch; pip install torch")

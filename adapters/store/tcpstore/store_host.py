@@ -43,7 +43,11 @@ def main(descriptor: int, outlives: bool) -> None:
     # torch's server asks for the name of each peer that connects, for its log, in the one thread that serves them all: a
     # name server that takes 5 s to answer once held every agent up for so long. It needs no names, so it asks for none.
     os.environ["RES_OPTIONS"] = "attempts:0"
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+    try:
+        from torch.distributed import TCPStore  # type: ignore[attr-defined]
+    except ImportError as error:
+        _say(f"store: torch cannot be imported here: {error}")
+        sys.exit(1)
 
     with socket.socket(fileno=os.dup(descriptor)) as listening:
         port = listening.getsockname()[1]

@@ -34,28 +34,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from ....core.rendezvous import Proposal, RendezvousState, Token, codec
-from ....core.rendezvous.actions import entering_in
+from ....core.rendezvous import RendezvousState, Token
 from ....core.rendezvous.state import NODES_MAX
-from ....core.world import Fault, Life, Node, Stacks, Unfit
+from ....core.world import Life, Node
 from ...clock import Clock
-from ..failure_records import read_faults
-from ..note_codec import decode_notes, encode_note
-from ..notes import StandbyNote
+from ..notes import GOING, QUERY, Notes
 from ..numerals import number
-from ..port import UNFIT_MAX, Heartbeats, OutOfReach, Shown
-from ..queries import Query, Replies, Reply
-from ..query_codec import decode_query, decode_replies, encode_query, encode_reply
+from ..port import Found, Heartbeats, Log, OutOfReach, Place, Shelf, Shown, spelled
 from .keys import Keys
 from .link import Link
 from .seal import UNSEALED, Seal, put, trusted
+from .table import Table
 from .versions import Sights, Versions
-from .wire import Address, WireClient
+from .wire import RUNS_THERE, Address, WireClient
 
 TIMEOUT_S = 5.0
-ENTRANTS_MAX = 2 * NODES_MAX
-"""If there are more proposals to enter, only the last ones are read. A try that was repeated has several numbers."""
 
 
 class TCPStoreBackend:
@@ -73,26 +68,29 @@ class TCPStoreBackend:
         seal: Seal = UNSEALED,
         warn: Callable[[str], None] = lambda text: None,
         sights: Sights | None = None,
+        table: Callable[[], Table | None] = lambda: None,
+        remedy: Callable[[], str] = lambda: RUNS_THERE,
     ) -> None:
         """The first question connects. `fallback_s` is how often a wait reads the register without being told of a change;
-        `timeout_s` is how long an answer may take. `warn` is told of each forged heartbeat, by the thread that reads. Clones
-        share `sights`."""
+        `timeout_s` is how long an answer may take. `warn` is called for each forged heartbeat, by the thread that reads.
+        Clones share `sights`. `table` and `remedy` are the link's."""
         sights = sights or Sights()
-        self._clone = partial(TCPStoreBackend, address, run_id, clock, fallback_s, timeout_s, seal, warn, sights)
+        like_this = address, run_id, clock, fallback_s, timeout_s, seal, warn, sights, table, remedy
+        self._clone = partial(TCPStoreBackend, *like_this)
         self._warn = warn
         self._clock = clock
         self._fallback_s = fallback_s
         self._seal = seal
         self._keys = Keys(run_id, str(address))
-        self._link = Link(address, timeout_s, self._keys.not_ours)
+        self._link = Link(address, timeout_s, self._keys.not_ours, table, remedy)
         self._versions = Versions(self._keys, seal, sights)
+        self._query_key = self._key(Place(QUERY))
         self._counters: dict[Node, int] = {}
         """The last counter of each node that was heard of."""
-        self._began: dict[Node, str] = {}
-        """The kind of which each node was the first to propose."""
-        self._entered: dict[Node, str] = {}
-        """The key of each node's last proposal to enter."""
-        self.query: Query | None = None
+        self._counted: dict[str, str] = {}
+        """The key of the last record of each name that was counted in a log."""
+        self.notes = Notes(self)
+        self.heard = b""
 
     def get(self) -> Shown:
         with self._link.asking() as client:
@@ -126,7 +124,7 @@ class TCPStoreBackend:
             for key in self._heartbeat_keys(node):
                 put(self._seal, client, key, b"%d" % counter)
             (asked,) = self._versions.look(client, self._query_key)
-            self.query = self._decoded_query(asked)
+            self.heard = trusted(self._seal, self._query_key, asked)
             return Shown(self._versions.seen).life  # this answer is what acknowledges the heartbeat before it
 
     def heartbeats(self, nodes: Iterable[Node]) -> Heartbeats:
@@ -141,54 +139,11 @@ class TCPStoreBackend:
             self._counters.clear()
         return Heartbeats({node: self._counter(node, keys[node], values, node in left) for node in keys}, life)
 
-    def put_proposal(self, node: Node, proposal: Proposal) -> int:
-        like = proposal.like
-        with self._link.asking() as client:
-            if proposal.enters:
-                self._enter(client, node, proposal)
-            else:
-                put(self._seal, client, self._keys.of_node("wish", node), codec.encode_proposal(proposal))
-            count = client.add(self._keys.key(f"wished/{like}"), 1)
-            begun = self._began.get(node, like)
-            if begun != like:  # nobody counts on there
-                client.delete(*(self._keys.key(f"{name}/{begun}") for name in ("wished", "numbers")))
-            if count == 1:
-                self._began[node] = like
-            elif begun != like:
-                del self._began[node]
-            return count
-
-    def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
-        keys = {node: self._keys.of_node("wish", node) for node in nodes}
-        with self._link.asking() as client:
-            answers = client.get(*keys.values()) if keys else ()
-            entrants = self._entrants(client, entering) if entering else {}
-        opened = {node: trusted(self._seal, key, data) for (node, key), data in zip(keys.items(), answers, strict=True)}
-        return {**dict(codec.decode_proposals(opened)), **entrants}
-
-    def _entrants(self, client: WireClient, era: Token) -> Mapping[Node, Proposal]:
-        kind = entering_in(era)
-        given = number(client.get(self._keys.key(f"numbers/{kind}"))[0]) or 0
-        first = max(given - ENTRANTS_MAX, 0) + 1
-        keys = [self._keys.key(f"enter/{kind}/{each}") for each in range(first, given + 1)]
-        answers = client.get(*keys) if keys else ()
-        opened = [trusted(self._seal, key, data) for key, data in zip(keys, answers, strict=True)]
-        return codec.decode_entrants(opened, era)
-
-    def _enter(self, client: WireClient, node: Node, proposal: Proposal) -> None:
-        """Put the proposal under a number of its own: whoever reads it does not know the node. The count comes after it."""
-        given = client.add(self._keys.key(f"numbers/{proposal.like}"), 1)
-        key = self._keys.key(f"enter/{proposal.like}/{given}")
-        put(self._seal, client, key, codec.encode_entrant(node, proposal))
-        if last := self._entered.pop(node, None):
-            client.delete(last)
-        self._entered[node] = key
-
     def remove_heartbeat(self, node: Node) -> None:
         with self._link.asking() as client:
             put(self._seal, client, self._keys.of_node("bye", node), b"1")
-            beside = (self._keys.of_node(kind, node) for kind in ("wish", "standbys"))
-            client.delete(*self._heartbeat_keys(node), *beside)
+            beside = (Place(shelf, spelled(node)) for shelf in GOING)
+            client.delete(*self._heartbeat_keys(node), *map(self._key, beside))
             client.get(self._keys.root)
 
     def wait_until_gone(self, nodes: Sequence[Node], timeout_s: float) -> bool:
@@ -203,85 +158,60 @@ class TCPStoreBackend:
                     client.wait([self._keys.key("bye")], min(left, self._fallback_s))
         return not keys
 
-    def put_fault(self, fault: Fault) -> None:
+    def put(self, place: Place, data: bytes) -> None:
+        folder = place.folder
+        above = Place(folder.under) if isinstance(folder, Shelf) and folder.under else None
         with self._link.asking() as client:
-            count = client.add(self._keys.key("faults/count"), 1)
-            put(self._seal, client, self._keys.fault(count), codec.encode_fault(fault))
-            client.get(self._keys.root)
-
-    def faults(self) -> tuple[Fault, ...]:
-        with self._link.asking() as client:
-            count = number(client.get(self._keys.key("faults/count"))[0]) or 0
-            answers = [trusted(self._seal, key, client.get(key)[0]) for key in self._keys.faults(count)]
-        return read_faults(answers)
-
-    def put_note(self, node: Node, note: StandbyNote) -> None:
-        with self._link.asking() as client:
-            put(self._seal, client, self._keys.of_node("standbys", node), encode_note(note))
-            client.get(self._keys.root)
-
-    def notes(self, nodes: Iterable[Node]) -> Mapping[Node, StandbyNote]:
-        keys = {node: self._keys.of_node("standbys", node) for node in nodes}
-        with self._link.asking() as client:
-            answers = client.get(*keys.values()) if keys else ()
-        opened = zip(keys.items(), answers, strict=True)
-        return decode_notes({node: trusted(self._seal, key, data) for (node, key), data in opened})
-
-    def put_stacks(self, stacks: Stacks) -> None:
-        with self._link.asking() as client:
-            put(self._seal, client, self._keys.of_node("stacks", stacks.node), codec.encode_stacks(stacks))
-            client.get(self._keys.root)
-
-    def stacks(self, nodes: Iterable[Node]) -> tuple[Stacks, ...]:
-        keys = {node: self._keys.of_node("stacks", node) for node in nodes}
-        with self._link.asking() as client:
-            answers = client.get(*keys.values()) if keys else ()
-        opened = {node: trusted(self._seal, key, data) for (node, key), data in zip(keys.items(), answers, strict=True)}
-        return codec.stacks_of(opened)
-
-    def put_query(self, query: Query) -> None:
-        with self._link.asking() as client:
-            put(self._seal, client, self._query_key, encode_query(query))
-            client.get(self._keys.root)
-
-    def withdraw_query(self, nodes: Iterable[Node]) -> None:
-        with self._link.asking() as client:
-            client.delete(self._query_key, *(self._keys.of_node("reply", node) for node in nodes))
-
-    def put_reply(self, reply: Reply) -> None:
-        key = self._keys.of_node("reply", reply.stacks.node)
-        with self._link.asking() as client:
-            put(self._seal, client, key, encode_reply(reply))
-            if not client.get(self._query_key)[0]:  # withdrawn, and the replies that were there then with it
+            key = self._put(client, place, data)
+            stands = client.get(self._key(above) if above else self._keys.root)  # what is set has no answer of its own
+            if above and not stands[0]:  # removed, and what stood under it then with it
                 client.delete(key)
 
-    def replies(self, nodes: Iterable[Node]) -> Replies:
-        keys = {node: self._keys.of_node("reply", node) for node in nodes}
+    def count(self, tally: str, place: Place, data: bytes, over: str = "") -> int:
         with self._link.asking() as client:
-            asked, *answers = client.get(self._query_key, *keys.values())
-        opened = {node: trusted(self._seal, key, data) for (node, key), data in zip(keys.items(), answers, strict=True)}
-        return Replies(self._decoded_query(asked), decode_replies(opened))
+            key = self._put(client, place, data)
+            if isinstance(place.folder, Log):
+                if last := self._counted.pop(place.name, None):
+                    client.delete(last)
+                self._counted[place.name] = key
+            count = client.add(self._keys.key(f"wished/{tally}"), 1)
+            if over:
+                client.delete(*(self._keys.key(f"{name}/{over}") for name in ("wished", "numbers")))
+            return count
 
-    @property
-    def _query_key(self) -> str:
-        return self._keys.key("query")
-
-    def _decoded_query(self, data: bytes) -> Query | None:
-        return decode_query(trusted(self._seal, self._query_key, data)) if data else None
-
-    def put_unfit(self, unfit: Unfit) -> None:
+    def read(self, places: Iterable[Place], log: Log[Any] | None = None) -> Found:
+        keys = {place: self._key(place) for place in places}
         with self._link.asking() as client:
-            count = client.add(self._keys.key("unfit/count"), 1)
-            put(self._seal, client, self._keys.key(f"unfit/{count % UNFIT_MAX}"), codec.encode_unfit(unfit))
-            client.get(self._keys.root)
+            found = self._opened(client, tuple(keys.values()))
+            tail = self._tail(client, log) if log else []
+        return {place: data for place, data in zip(keys, found, strict=True) if data}, tail
 
-    def unfit(self) -> tuple[Unfit, ...]:
+    def drop(self, places: Iterable[Place]) -> None:
         with self._link.asking() as client:
-            count = number(client.get(self._keys.key("unfit/count"))[0]) or 0
-            last = range(max(count - UNFIT_MAX, 0) + 1, count + 1)
-            keys = [self._keys.key(f"unfit/{each % UNFIT_MAX}") for each in last]
-            answers = client.get(*keys) if keys else ()
-        return codec.unfit_of(trusted(self._seal, key, data) for key, data in zip(keys, answers, strict=True))
+            client.delete(*map(self._key, places))
+
+    def _put(self, client: WireClient, place: Place, data: bytes) -> str:
+        """Put the data, in a log under a number of its own. Returns the key."""
+        key = self._key(place)
+        if isinstance(place.folder, Log):
+            key = self._keys.numbered(place.folder, client.add(self._keys.key(place.folder.counter), 1))
+        put(self._seal, client, key, data)
+        return key
+
+    def _tail(self, client: WireClient, log: Log[Any]) -> list[bytes]:
+        count = number(client.get(self._keys.key(log.counter))[0]) or 0
+        keys = self._keys.shown(log, count)
+        if not log.is_large:
+            return self._opened(client, keys)
+        return [data for key in keys for data in self._opened(client, (key,))]
+
+    def _opened(self, client: WireClient, keys: Sequence[str]) -> list[bytes]:
+        """Return the values of these keys, read with one request: b"" for what is not there, or forged."""
+        answers = client.get(*keys) if keys else ()
+        return [trusted(self._seal, key, data) for key, data in zip(keys, answers, strict=True)]
+
+    def _key(self, place: Place) -> str:
+        return self._keys.key(place.key)
 
     def clone(self) -> TCPStoreBackend:
         return self._clone()

@@ -25,6 +25,8 @@ from ...clock import poll_ms
 VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE, APPEND, MULTI_GET, MULTI_SET, CANCEL, PING = (
     range(14)
 )
+RUNS_THERE = "it must run there, and this host must be able to reach that port"
+"""The advice where a store does not answer."""
 MAGIC = 0x3C85F7CE
 CANCELLED = b"\x01"
 _PIECE = 1 << 16
