@@ -22,6 +22,7 @@ from etcds import Cluster, single
 from worlds import node
 
 from elastic.adapters.store.etcd.access import Access, Unusable, diagnosed
+from elastic.adapters.store.notes import FAULTS
 from elastic.adapters.store.port import Denied, OutOfReach
 from elastic.adapters.store.tcpstore.wire import Address
 
@@ -71,7 +72,7 @@ def test_with_a_certificate_that_is_trusted_all_is_done_over_tls(safe: Cluster, 
         one.set(born(), None)
         assert one.set(grown(born(), "b"), born().token).state == client().get().state
         one.heartbeat(node("a"), 1)
-        one.put_fault(fault("a"))
+        one.notes.add(FAULTS, fault("a"))
         assert client().heartbeats([node("a")]).counters == {node("a"): 1}
 
 

@@ -15,6 +15,7 @@ from etcds import Cluster, single
 from worlds import node
 
 from elastic.adapters.store.etcd.access import Access
+from elastic.adapters.store.notes import FAULTS
 
 MANUAL = (Path(__file__).parents[4] / "docs" / "etcd.md").read_text()
 ANN = Access(user="ann", password="PASSWORD")
@@ -47,9 +48,9 @@ def test_the_role_of_the_manual_is_enough_and_no_more_than_that(etcd: Cluster) -
         one.set(born(), None)
         one.set(grown(born(), "b"), born().token)
         one.heartbeat(node("a"), 1)
-        one.put_fault(fault("a"))
+        one.notes.add(FAULTS, fault("a"))
         assert one.heartbeats([node("a"), node("b")]).counters == {node("a"): 1, node("b"): None}
-        assert one.faults() == (fault("a"),)
+        assert one.notes.faults() == (fault("a"),)
         one.remove_heartbeat(node("a"))
     etcd.user = "ann:PASSWORD"
     for line in ("get others", "put others x", "del others", "get a --prefix", "user list"):
@@ -71,6 +72,6 @@ def test_what_is_left_of_a_run_is_removed_as_the_manual_says(etcd: Cluster) -> N
     assert found
     with clients(etcd, "job7") as client:
         client().set(born(), None)
-        client().put_fault(fault("a"))
+        client().notes.add(FAULTS, fault("a"))
         etcd.etcdctl(*found[1].split())
-        assert client().get().state is None and client().faults() == ()
+        assert client().get().state is None and client().notes.faults() == ()

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from conformance import SOON_S, AgentConformance, Clients, Waiting, born, fault, grown
+from conformance import SOON_S, AgentConformance, Clients, Waiting, born, fault, grown, short
 from etcd_clients import LEASE_S, PATIENT_S, PLAIN, Etcds, addresses, clients
 from etcds import Cluster, single
 from leased import LeasedConformance
@@ -22,14 +22,16 @@ from worlds import node
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.connection import EtcdConnection
+from elastic.adapters.store.etcd.change_waiter import ChangeWaiter
 from elastic.adapters.store.etcd.etcd_register import EtcdBackend
 from elastic.adapters.store.etcd.heartbeats import Beats
 from elastic.adapters.store.etcd.members import Members, ranged, transacted
 from elastic.adapters.store.etcd.rpc import rpc
 from elastic.adapters.store.etcd.run_client import RunShared
 from elastic.adapters.store.etcd.run_keys import Keys, Seen, Stamp, prefix_of, put
-from elastic.adapters.store.notes import StandbyNote
-from elastic.adapters.store.port import FAULTS_MAX, UNFIT_MAX, Backend, OutOfReach, Shown, Unreadable
+from elastic.adapters.store.etcd.watch_stream import Change
+from elastic.adapters.store.notes import FAULTS, STACKS, STANDBYS, UNFIT, UNFIT_MAX, StandbyNote
+from elastic.adapters.store.port import Backend, OutOfReach, Shown, Unreadable
 from elastic.adapters.store.queries import Query, Reply
 from elastic.core.rendezvous import Done, Limits, Proposal, Restore, Settings, Token, codec, restored
 from elastic.core.rendezvous.state import NODES_MAX
@@ -99,10 +101,10 @@ def test_runs_do_not_see_each_other(etcd: Cluster, run_id: str, one: str, other:
     with clients(etcd, one + run_id) as first, clients(etcd, other + run_id) as second:
         first().set(born(), None)
         first().heartbeat(node("a"), 1)
-        first().put_fault(fault("a"))
+        first().notes.add(FAULTS, fault("a"))
         assert second().get().state is None
         assert second().heartbeats([node("a"), node("b")]).counters == {node("a"): None, node("b"): None}
-        assert second().faults() == ()
+        assert second().notes.faults() == ()
 
 
 def test_a_write_is_one_round_trip_and_so_is_one_that_comes_too_late(
@@ -137,6 +139,27 @@ class Asking:
     def ask(self, method: object, request: object) -> None:
         self.requests.append(request)
         raise OutOfReach("nobody answers")
+
+
+class Telling:
+    """A watch stream that tells one change."""
+
+    def __init__(self, change: Change) -> None:
+        self.change = change
+
+    def next(self, timeout_s: float) -> Change:
+        return self.change
+
+
+@pytest.mark.parametrize(("cluster", "revision", "is_news"), [(4711, 998, False), (4711, 1_000, True), (4712, 3, True)])
+def test_the_revisions_of_two_clusters_are_not_compared(cluster: int, revision: int, is_news: bool) -> None:
+    """A cluster that was made anew counts from 1, and its first change may come by the watch."""
+    asking: Any = Asking()
+    asking.shared = RunShared(NEVER_S)
+    asking.shared.learn(Seen(4711, at=999))
+    stream: Any = Telling(Change(rpc.KeyValue(mod_revision=revision), True, cluster))
+    heard = ChangeWaiter(asking, SystemClock(), 1.0)._hear(stream, 0.0)
+    assert (heard == Seen(cluster, at=revision)) is is_news and (heard is None) is not is_news
 
 
 def test_one_heartbeat_is_read_by_its_key_and_more_in_one_request_with_a_limit() -> None:
@@ -182,9 +205,9 @@ def test_a_heartbeat_that_hears_a_query_is_no_further_request(client: Etcds, mon
     asked = counted(monkeypatch, agent)
     agent.heartbeat(node("a"), 1)
     without, asked[0] = asked[0], 0
-    asker.put_query(Query("0" * 16, 0))
+    asker.notes.put_query(Query("0" * 16, 0))
     agent.heartbeat(node("a"), 1)
-    assert agent.query and asked == [without]
+    assert agent.notes.query and asked == [without]
 
 
 def test_nodes_of_which_few_have_stacks_are_read_with_two_questions(
@@ -194,9 +217,9 @@ def test_nodes_of_which_few_have_stacks_are_read_with_two_questions(
     agent.set(born(), None)
     nodes, told = [node(f"n{number}") for number in range(256)], Stacks(node("n77"), 0)
     counts = counted(monkeypatch, looks)
-    assert looks.stacks(nodes) == () and counts == [1]
-    agent.put_stacks(told)
-    assert looks.stacks(nodes) == (told,) and counts == [3]
+    assert looks.notes.read(STACKS, nodes) == {} and counts == [1]
+    agent.notes.put(STACKS, told.node, told)
+    assert looks.notes.read(STACKS, nodes) == {told.node: told} and counts == [3]
 
 
 def test_what_thousands_of_lost_nodes_left_behind_hides_nothing_of_a_node_that_lives(client: Etcds) -> None:
@@ -207,29 +230,29 @@ def test_what_thousands_of_lost_nodes_left_behind_hides_nothing_of_a_node_that_l
         for first in range(0, 2 * NODES_MAX, PUTS_MAX):
             left = (one._client.keys.key(f"{folder}/lost{number}") for number in range(first, first + PUTS_MAX))
             one._client.ask(transacted, rpc.TxnRequest(success=[put(key, b"", 0) for key in left]))
-    one.put_proposal(lives, back)
-    one.put_note(lives, StandbyNote(1, 0.25))
-    one.put_stacks(Stacks(lives, 0))
-    assert one.proposals([lives]) == {lives: back}
-    assert one.notes([lives]) == {lives: StandbyNote(1, 0.25)}
-    assert one.stacks([lives]) == (Stacks(lives, 0),)
+    one.notes.put_proposal(lives, back)
+    one.notes.put(STANDBYS, lives, StandbyNote(1, 0.25))
+    one.notes.put(STACKS, lives, Stacks(lives, 0))
+    assert one.notes.proposals([lives]) == {lives: back}
+    assert one.notes.read(STANDBYS, [lives]) == {lives: StandbyNote(1, 0.25)}
+    assert one.notes.read(STACKS, [lives]) == {lives: Stacks(lives, 0)}
 
 
 def test_a_query_goes_with_its_lease_and_the_replies_too(client: Etcds, etcd: Cluster, run_id: str) -> None:
     asker, agent, query = client(), client(), Query("0" * 16, 0)
     asker.set(born(), None)
     before = leases(etcd)
-    asker.put_query(query)
+    asker.notes.put_query(query)
     (lease,) = leases(etcd) - before
-    agent.put_reply(Reply(query.id, Stacks(node("a"), 0)))
+    agent.notes.put_reply(Reply(query.id, Stacks(node("a"), 0)))
     names = [f"elastic/{run_id}/{name}" for name in ("life", "query", "register", "reply/a%231")]
     assert keys(etcd, f"elastic/{run_id}/") == names
     etcd.etcdctl("lease", "revoke", lease)
     assert keys(etcd, f"elastic/{run_id}/") == [names[0], names[2]]
-    agent.put_reply(Reply(query.id, Stacks(node("a"), 0)))
+    agent.notes.put_reply(Reply(query.id, Stacks(node("a"), 0)))
     etcd.etcdctl("put", names[1], "a stranger's, for ever")
-    agent.put_reply(Reply(query.id, Stacks(node("a"), 0)))
-    assert agent.heartbeat(node("a"), 1) and agent.query is None
+    agent.notes.put_reply(Reply(query.id, Stacks(node("a"), 0)))
+    assert agent.heartbeat(node("a"), 1) and agent.notes.query is None
     assert f"elastic/{run_id}/reply/a%231" not in keys(etcd, f"elastic/{run_id}/")
 
 
@@ -359,8 +382,8 @@ def test_a_heartbeat_that_is_no_counter_is_no_sign_of_death(client: Etcds, count
 @pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
 def test_a_fault_that_nobody_can_read_hides_no_other(client: Etcds, garbage: bytes) -> None:
     plant(client(), "faults/0/x/1", garbage)
-    client().put_fault(fault("b"))
-    assert client().faults() == (fault("b"),)
+    client().notes.add(FAULTS, fault("b"))
+    assert client().notes.faults() == (fault("b"),)
 
 
 def number_below(client: EtcdBackend, folder: str) -> int:
@@ -370,19 +393,19 @@ def number_below(client: EtcdBackend, folder: str) -> int:
 
 def test_an_etcd_does_not_grow_with_the_failures_of_a_run(client: Etcds) -> None:
     one = client()
-    for number in range(FAULTS_MAX + 100):
-        one.put_fault(fault("a", round=number))
-    assert number_below(one, "faults") < FAULTS_MAX + 64
-    half = FAULTS_MAX // 2
-    assert [each.round for each in one.faults()] == [*range(half), *range(half + 100, FAULTS_MAX + 100)]
+    with short(FAULTS, 40):
+        for number in range(280):
+            one.notes.add(FAULTS, fault("a", round=number))
+        assert number_below(one, "faults") < 2 * 40 + 64
+        assert [each.round for each in one.notes.faults()] == [*range(40), *range(240, 280)]
 
 
 def test_who_began_a_count_takes_it_away_when_it_proposes_in_another_era(client: Etcds) -> None:
     one, two = client(), client()
     one.set(state := born(), None)
     proposals = [Proposal(Token(state.life, version), Done(0)) for version in (3, 5, 9)]
-    assert [one.put_proposal(node("a"), proposal) for proposal in proposals] == [1, 1, 1]
-    assert [two.put_proposal(node("b"), proposal) for proposal in proposals] == [1, 1, 2]
+    assert [one.notes.put_proposal(node("a"), proposal) for proposal in proposals] == [1, 1, 1]
+    assert [two.notes.put_proposal(node("b"), proposal) for proposal in proposals] == [1, 1, 2]
     assert number_below(one, "wished") == 1
 
 
@@ -390,16 +413,16 @@ def test_an_etcd_does_not_grow_with_the_starts_of_a_node_that_stays_out(client: 
     one = client()
     put_down = [Unfit(node(f"a#{start}"), "host", "12:00", "no GPU") for start in range(UNFIT_MAX + 100)]
     for each in put_down:
-        one.put_unfit(each)
+        one.notes.add(UNFIT, each)
     assert number_below(one, "unfit") < UNFIT_MAX + 64
-    assert list(one.unfit()) == put_down[-UNFIT_MAX:]
+    assert list(one.notes.all(UNFIT)) == put_down[-UNFIT_MAX:]
 
 
 def test_faults_are_read_a_few_at_a_time_and_none_is_lost(client: Etcds) -> None:
     put = [fault("a", message=str(number)) for number in range(20)]
     for each in put:
-        client().put_fault(each)
-    assert client().faults() == tuple(put)
+        client().notes.add(FAULTS, each)
+    assert client().notes.faults() == tuple(put)
 
 
 # --- what stays behind
@@ -415,6 +438,21 @@ def test_a_heartbeat_leaves_no_revision(tmp_path: Path) -> None:
         assert revision(etcd) == before
         heart.heartbeat(node("a"), 2)
         assert revision(etcd) == before + 1
+
+
+def test_a_heartbeat_that_has_come_under_a_foreign_lease_is_put_again_under_our_own(
+    client: Etcds, etcd: Cluster
+) -> None:
+    """Another start of the same node may have put it there; it goes when that one's lease ends."""
+    mine, other, before = client(), client(), leases(etcd)
+    mine.heartbeat(node("a"), 1)
+    own = leases(etcd)
+    other.heartbeat(node("a"), 1)
+    (foreign,) = leases(etcd) - own
+    mine.heartbeat(node("a"), 1)
+    etcd.etcdctl("lease", "revoke", foreign)
+    assert mine.heartbeats([node("a")]).counters == {node("a"): 1}
+    assert len(own - before) == 1
 
 
 def test_a_node_that_goes_takes_its_heartbeat_and_its_lease_along(client: Etcds, etcd: Cluster, run_id: str) -> None:
@@ -481,8 +519,8 @@ def test_the_keys_of_a_run_outlive_its_last_node_for_a_day_and_no_longer(etcd: C
         state, writer = born(), client()
         writer.set(state, None)
         writer.set(grown(state, "b"), state.token)
-        writer.put_fault(fault("a"))
-        client().put_fault(fault("b"))
+        writer.notes.add(FAULTS, fault("a"))
+        client().notes.add(FAULTS, fault("b"))
     (lease,) = (name for name in leases(etcd) - before if "heartbeat" not in name)
     told = etcd.etcdctl("lease", "timetolive", lease, "--keys")
     assert "granted with TTL(86400s)" in told
@@ -494,7 +532,7 @@ def test_nothing_is_left_of_a_run_when_its_time_is_over(etcd: Cluster, run_id: s
     before, began = leases(etcd), time.monotonic()
     with clients(etcd, run_id, kept_s=SHORT_S, lease_s=SHORT_S) as client:
         client().set(born(), None)
-        client().put_fault(fault("a"))
+        client().notes.add(FAULTS, fault("a"))
         client().heartbeat(node("a"), 1)
         assert len(keys(etcd, f"elastic/{run_id}/")) == 4 or time.monotonic() - began >= SHORT_S
     assert comes_true(lambda: keys(etcd, f"elastic/{run_id}/") == [])

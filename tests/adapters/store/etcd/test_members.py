@@ -28,6 +28,7 @@ from elastic.adapters.store.etcd.etcd_register import EtcdBackend
 from elastic.adapters.store.etcd.members import Begin, Members, Method, Stubs, ranged
 from elastic.adapters.store.etcd.rpc import rpc
 from elastic.adapters.store.etcd.watch_stream import Change, Ended
+from elastic.adapters.store.notes import FAULTS
 from elastic.adapters.store.port import Denied, OutcomeUnknown, OutOfReach
 from elastic.adapters.store.tcpstore.wire import Address
 from elastic.core.rendezvous import RendezvousState
@@ -165,7 +166,7 @@ def test_without_a_majority_nothing_is_answered_and_afterwards_all_is_as_it_was(
             lambda: one.heartbeats([node("a")]).counters,
             lambda: one.heartbeat(node("a"), 1),
             lambda: waiter.wait_for_change(born().token, math.inf).state,
-            one.faults,
+            one.notes.faults,
         ):
             assert comes_true(lambda ask=ask: not answered(ask))  # type: ignore[misc]
             with out_of_reach(whole.endpoints):
@@ -419,8 +420,8 @@ def test_a_user_who_may_read_and_write_below_elastic_can_do_all_that_is_needed(t
         assert waiting.answer(time.monotonic())[0] == two
         one.heartbeat(node("a"), 1)
         one.heartbeat(node("a"), 2)
-        one.put_fault(fault("a"))
-        assert one.faults() == (fault("a"),)
+        one.notes.add(FAULTS, fault("a"))
+        assert one.notes.faults() == (fault("a"),)
         assert one.heartbeats([node("a"), node("b")]).counters == {node("a"): 2, node("b"): None}
         one.remove_heartbeat(node("a"))
         assert one.heartbeats([node("a")]).counters == {node("a"): None}

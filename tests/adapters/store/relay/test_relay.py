@@ -10,8 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -20,33 +20,28 @@ import pytest
 import tcpstores
 from attrs import evolve
 from conformance import ANSWER_S, Clients, Conformance, Waiting, born
-from processes import comes_true
-from worlds import edited, profile, register, running
+from processes import comes_true, no_thread_left
+from relayed import clients
+from worlds import node, profile
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.port import Backend, Denied, OutcomeUnknown, OutOfReach, Shown, StoreError
+from elastic.adapters.store.notes import FAULTS, PROPOSALS, entering
+from elastic.adapters.store.port import Backend, Denied, OutcomeUnknown, OutOfReach, Place, StoreError, spelled
+from elastic.adapters.store.relay import relay_protocol as protocol
 from elastic.adapters.store.relay.relay_backend import RelayBackend
 from elastic.adapters.store.relay.relay_server import Relay, _remove_left_over
-from elastic.adapters.store.relay.relay_session import Spaces
-from elastic.core.rendezvous import Arrive, RendezvousState, Token
-from elastic.core.world import Node, Party, Profile, Why
+from elastic.core.rendezvous import Arrive, Proposal, RendezvousState, Token, codec
+from elastic.core.rendezvous.actions import entering_in
+from elastic.core.world import Life
+
+ERA = Token(Life("life", 1), 2)
+PROPOSAL, ENTERING = Proposal(ERA, Arrive(profile("a"))), Proposal(ERA, Arrive(profile("b")), enters=True)
+NODES = node("a"), node("b")
 
 
 def in_memory(name: str) -> Backend:
     return MemoryBackend(MemoryStore(), SystemClock())
-
-
-@contextmanager
-def clients(relay: Relay, space: str = "one") -> Iterator[Clients]:
-    with ExitStack() as stack:
-
-        def make() -> Backend:
-            made = RelayBackend(relay.path, space, SystemClock())
-            stack.callback(made.close)
-            return made
-
-        yield make
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +79,35 @@ def test_the_registers_of_two_names_know_nothing_of_each_other(relay: Relay) -> 
         one().set(born(), None)
         assert other().get().state is None
         assert one().get().state == born()
+
+
+def test_a_value_that_is_too_long_hides_no_other_one(store: tcpstores.Store) -> None:
+    with tcpstores.clients(store[1], timeout_s=ANSWER_S) as there:
+        served = Relay(lambda name: there())
+        long, direct = bytes(codec.FAULT_BYTES_MAX + 1), there()
+        for node in NODES[1:]:
+            direct.put(Place(PROPOSALS, spelled(node)), long)
+        log = entering(entering_in(ENTERING.era))
+        direct.count(ENTERING.like, Place(log, "long"), long)
+        direct.put(Place(FAULTS, "long"), long)
+        with clients(served) as make:
+            rank = make().notes
+            rank.put_proposal(NODES[0], PROPOSAL)
+            rank.put_proposal(NODES[1], ENTERING)
+            assert rank.proposals(NODES, ENTERING.era) == {NODES[0]: PROPOSAL, NODES[1]: ENTERING}
+            assert rank.faults() == ()
+        served.close()
+
+
+def test_a_record_that_is_too_long_for_its_folder_is_refused(relay: Relay) -> None:
+    with clients(relay) as make:
+        client, other, place = make(), make(), Place(PROPOSALS, spelled(NODES[0]))
+        other.get()  # it keeps the register open
+        for put in (partial(client.put, place), partial(client.count, "tally", place)):
+            put(bytes(codec.PROPOSAL_BYTES_MAX))
+            with pytest.raises(OutcomeUnknown):
+                put(bytes(codec.PROPOSAL_BYTES_MAX + 1))
+        assert len(other.read([place])[0][place]) == codec.PROPOSAL_BYTES_MAX
 
 
 def test_only_this_user_reaches_the_socket_and_nothing_is_left_of_it(relay: Relay) -> None:
@@ -242,16 +266,6 @@ def test_a_client_whose_agent_has_ended_says_so_and_a_waiting_one_hears_of_it(re
             one.get()
 
 
-@contextmanager
-def no_thread_left() -> Iterator[None]:
-    """A stack that no address space holds makes each start of a thread fail as it does at a limit of threads."""
-    before = threading.stack_size(1 << 46)
-    try:
-        yield
-    finally:
-        threading.stack_size(before)
-
-
 def test_a_client_that_connects_while_there_is_no_free_thread_is_served_when_there_is_one(relay: Relay) -> None:
     with clients(relay) as make:
         make().set(born(), None)
@@ -356,142 +370,10 @@ def test_who_speaks_another_language_is_hung_up_on_and_the_others_are_served(rel
         assert make().set(born(), None).state == born()
 
 
-PARTIES = {"0": Party("n#1", 2), "1": Party("n#1", 2), "2": Party("m#1", 1)}
-
-
-def test_the_ranks_of_a_lost_node_are_thrown_out_of_every_register_that_is_open() -> None:
-    stores = {name: MemoryStore() for name in ("one", "other")}
-    relay = Relay(lambda name: MemoryBackend(stores[name], SystemClock()))
-    relay.evict(of_n, Node("agent", 1), nobody)  # nobody has come
-    ranks = running("0 1 2")
-    seats = {
-        who: evolve(seat, profile=evolve(seat.profile, party=PARTIES[who.slot])) for who, seat in ranks.seats.items()
-    }
-    with clients(relay, "one") as one, clients(relay, "other") as other:
-        there = [one(), other()]
-        for client in there:
-            client.set(evolve(ranks, seats=seats), None)
-        relay.evict(of_n, Node("agent", 1), nobody)
-        for client in there:
-            assert comes_true(partial(are_seated, client, ["2"]))
-            state = client.get().state
-            assert state and state.ended and (state.ended.why, state.round) == (Why.LOST, 1)
-    relay.close()
-
-
-def nobody() -> Mapping[str, int]:
-    return {}
-
-
-def of_n() -> Mapping[str, int]:
-    return {"n#1": 0}
-
-
-def test_the_ranks_of_a_node_that_has_returned_are_not_thrown_out_of_a_register_that_is_opened_later() -> None:
-    """A round failed after it had returned, so all ranks begin in a new register. There the first round waits for them."""
-    shared, lost = MemoryStore(), ["n#1", "m#1"]
-    relay = Relay(lambda name: MemoryBackend(shared, SystemClock()))
-    relay.evict(lambda: dict.fromkeys(lost, 0), Node("agent", 1), nobody)
-    lost.remove("n#1")
-    forming = edited(evolve(register("1:4"), target=4), "0", Arrive(evolve(profile("0"), party=PARTIES["0"])))
-    forming = edited(forming, "2", Arrive(evolve(profile("2"), party=PARTIES["2"])))
-    MemoryBackend(shared, SystemClock()).set(forming, None)
-    with clients(relay, "later") as later:
-        there = later()
-        assert comes_true(partial(are_seated, there, ["0"]))
-    relay.close()
-
-
-def test_a_first_round_waits_for_no_more_ranks_than_the_nodes_that_are_left_have() -> None:
-    """One agent hears of the loss before its ranks have come, one while they come."""
-    stores = {name: MemoryStore() for name in ("before", "between")}
-    relay = Relay(lambda name: MemoryBackend(stores[name], SystemClock()))
-    forming = edited(evolve(register("1:4"), target=4), "0", Arrive(of_party("0")))
-    with clients(relay, "between") as between:
-        there = between()
-        there.set(forming, None)
-        relay.evict(of_n, Node("agent", 1), lambda: {"m#1": 2})
-        with clients(relay, "before") as before:
-            later = before()
-            later.set(forming, None)
-            for client in (later, there):
-                client.set(edited(forming, "2", Arrive(of_party("2"))), forming.token)
-                assert comes_true(partial(is_complete, client))
-                assert are_seated(client, ["0", "2"])
-    relay.close()
-
-
-def of_party(slot: str) -> Profile:
-    return evolve(profile(slot), party=Party("m#1", 2))
-
-
-def is_complete(client: Backend) -> bool:
-    state = client.get().state
-    return state is not None and state.complete
-
-
-def are_seated(client: Backend, slots: list[str]) -> bool:
-    state = client.get().state
-    return state is not None and [node.slot for node in state.seats] == slots
-
-
-class Silent(MemoryBackend):
-    """It leaves the first questions unanswered."""
-
-    asked = 0
-
-    def clone(self) -> Silent:
-        return self
-
-    def get(self) -> Shown:
-        Silent.asked += 1
-        if Silent.asked < 4:
-            raise OutOfReach("not now")
-        return super().get()
-
-
-def test_a_store_that_does_not_answer_is_asked_again_to_throw_them_out() -> None:
-    Silent.asked = 0
-    store, clock = MemoryStore(), SystemClock()
-    ranks = running("0 1 2")
-    seats = {
-        who: evolve(seat, profile=evolve(seat.profile, party=PARTIES[who.slot])) for who, seat in ranks.seats.items()
-    }
-    plain = MemoryBackend(store, clock)
-    plain.set(evolve(ranks, seats=seats), None)
-    space = Spaces(lambda name: Silent(store, clock))
-    space.join("one")
-    space.evict(of_n, Node("agent", 1), nobody)
-    assert comes_true(partial(are_seated, plain, ["2"]))
-    space.close()
-
-
-class Mute(MemoryBackend):
-    """It never answers."""
-
-    def clone(self) -> Mute:
-        return Mute(MemoryStore(), SystemClock())
-
-    def get(self) -> Shown:
-        raise OutOfReach("never")
-
-
-def test_who_throws_ranks_out_of_a_store_that_never_answers_ends_when_the_relay_closes() -> None:
-    space = Spaces(lambda name: Mute(MemoryStore(), SystemClock()))
-    space.join("one")
-    space.evict(of_n, Node("agent", 1), nobody)
-    space.close()
-    assert "elastic-relay-evicts" not in [thread.name for thread in threading.enumerate()]
-    space.evict(of_n, Node("agent", 1), nobody)
-    assert "elastic-relay-evicts" not in [thread.name for thread in threading.enumerate()]
-
-
-def test_without_a_thread_for_it_nobody_is_thrown_out_and_the_agent_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(thread: threading.Thread) -> NoReturn:
-        raise RuntimeError("can't start new thread")
-
-    space = Spaces(lambda name: Mute(MemoryStore(), SystemClock()))
-    space.join("one")
-    monkeypatch.setattr(threading.Thread, "start", start)
-    space.evict(of_n, Node("agent", 1), nobody)
-    space.close()
+@pytest.mark.parametrize("asked", [protocol.Put(("root", ""), b"x"), protocol.Read((), "wish")])
+def test_who_asks_for_a_record_that_there_is_not_is_hung_up_on(relay: Relay, asked: protocol.Question) -> None:
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.settimeout(ANSWER_S)
+        stranger.connect(relay.path)
+        protocol.send(stranger, protocol.Hello("one"), asked)
+        assert isinstance(protocol.answer(stranger), protocol.Welcome) and hung_up(stranger)

@@ -125,7 +125,7 @@ class Served:
     """A connection with little room for answers, and the client's end of it."""
 
     def __init__(self, store: MemoryStore) -> None:
-        self.spaces = Spaces(lambda name: client_of(store))
+        self.spaces = Spaces(lambda name: client_of(store), lambda backend: lambda: None)
         self.client, served = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         served.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         self.client.settimeout(ANSWER_S)

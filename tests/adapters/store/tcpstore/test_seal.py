@@ -19,9 +19,10 @@ from tcpstores import clients, own_store, plant, talking
 from worlds import node, profile
 
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.note_codec import encoded
+from elastic.adapters.store.notes import FAULTS, QUERY, REPLIES
 from elastic.adapters.store.port import Unreadable
 from elastic.adapters.store.queries import Query, Replies, Reply
-from elastic.adapters.store.query_codec import encode_query, encode_reply
 from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore.seal import MAGIC, UNSEALED, Forged, Seal, TokenSeal, seal, trusted
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
@@ -139,8 +140,8 @@ def test_every_value_is_sealed_but_counts(job: Job) -> None:
     long_history(writer)
     writer.heartbeat(node("a"), 1)
     writer.remove_heartbeat(node("b"))
-    writer.put_fault(fault("a"))
-    writer.put_proposal(node("a"), MARK)
+    writer.notes.add(FAULTS, fault("a"))
+    writer.notes.put_proposal(node("a"), MARK)
     versions = [f"life/{version}" for version in range(2, 61)]
     for name in ("root", *versions, "life/head", "heartbeat/a%231", "bye/b%231", "faults/1", "wish/a%231"):
         assert job.stands(name).startswith(MAGIC), name
@@ -156,7 +157,7 @@ def test_without_a_token_the_bytes_are_the_values(address: Address) -> None:
         head = long_history(writer)
         writer.heartbeat(node("a"), 1)
         writer.remove_heartbeat(node("b"))
-        writer.put_fault(fault("a"))
+        writer.notes.add(FAULTS, fault("a"))
         names = ("root", "life/2", "life/60", "life/head", "heartbeat/a%231", "bye/b%231", "faults/1")
         found = other.get(*(f"elastic/{run_id}/{name}" for name in names))
     encoded = codec.encode(born()), b"-", codec.encode(head), b"59", b"1", b"1", codec.encode_fault(fault("a"))
@@ -251,16 +252,16 @@ def test_a_forged_query_is_none_and_so_is_a_forged_reply(job: Job, forge: Forge,
     agent.set(born(), None)
     query = Query("0" * 16, 0)
     reply = Reply(query.id, Stacks(node("a"), 0))
-    job.plant("query", forge(job.key("query"), encode_query(query)))
-    job.plant("reply/a%231", forge(job.key("reply/a%231"), encode_reply(reply)))
+    job.plant("query", forge(job.key("query"), encoded(QUERY, query)))
+    job.plant("reply/a%231", forge(job.key("reply/a%231"), encoded(REPLIES, reply)))
     agent.heartbeat(node("a"), 1)
-    forged = agent.query, asker.replies([node("a")])
+    forged = agent.notes.query, asker.notes.replies([node("a")])
     assert forged == (None, Replies(None, {}))
-    asker.put_query(query)
-    agent.put_reply(reply)
+    asker.notes.put_query(query)
+    agent.notes.put_reply(reply)
     agent.heartbeat(node("a"), 2)
-    assert agent.query == query
-    assert asker.replies([node("a")]) == Replies(query, {node("a"): reply})
+    assert agent.notes.query == query
+    assert asker.notes.replies([node("a")]) == Replies(query, {node("a"): reply})
 
 
 # --- marks and hints
@@ -340,38 +341,38 @@ def test_to_who_has_not_seen_a_node_a_forged_heartbeat_is_one_that_stands_still(
 
 def test_a_forged_proposal_is_none(job: Job) -> None:
     for name in "abcd":
-        job.client().put_proposal(node(name), MARK)
+        job.client().notes.put_proposal(node(name), MARK)
     job.plant("wish/a%231", codec.encode_proposal(MARK))
     job.plant("wish/b%231", THEIRS.sealed(job.key("wish/b%231"), codec.encode_proposal(MARK)))
     job.plant("wish/c%231", job.stands("wish/d%231"))
-    assert job.client().proposals(map(node, "abcd")) == {node("d"): MARK}
+    assert job.client().notes.proposals(map(node, "abcd")) == {node("d"): MARK}
 
 
 def test_a_forged_proposal_to_enter_is_none(job: Job) -> None:
     proposal = Proposal(MARK.era, Arrive(profile("a")), enters=True)
     for name in "abcd":
-        job.client().put_proposal(node(name), proposal)
+        job.client().notes.put_proposal(node(name), proposal)
     place, foreign = f"enter/{proposal.like}", codec.encode_entrant(node("e"), proposal)
     job.plant(f"{place}/1", foreign)
     job.plant(f"{place}/2", THEIRS.sealed(job.key(f"{place}/2"), foreign))
     job.plant(f"{place}/3", job.stands(f"{place}/4"))
-    assert job.client().proposals([], MARK.era) == {node("d"): proposal}
+    assert job.client().notes.proposals([], MARK.era) == {node("d"): proposal}
 
 
 def test_a_forged_fault_is_skipped(job: Job) -> None:
     for name in "abcd":
-        job.client().put_fault(fault(name))
+        job.client().notes.add(FAULTS, fault(name))
     job.plant("faults/1", codec.encode_fault(fault("foreigner")))
     job.plant("faults/2", THEIRS.sealed(job.key("faults/2"), codec.encode_fault(fault("foreigner"))))
     job.plant("faults/3", job.stands("faults/4"))
-    assert job.client().faults() == (fault("d"),)
+    assert job.client().notes.faults() == (fault("d"),)
 
 
 def test_a_count_that_a_foreigner_raised_adds_no_fault(job: Job) -> None:
-    job.client().put_fault(fault("a"))
+    job.client().notes.add(FAULTS, fault("a"))
     job.plant("faults/2", codec.encode_fault(fault("foreigner")))
     job.plant("faults/count", b"9")
-    assert job.client().faults() == (fault("a"),)
+    assert job.client().notes.faults() == (fault("a"),)
 
 
 def test_a_forged_goodbye_sends_nobody_home_and_the_node_s_own_is_heard(job: Job) -> None:

@@ -40,6 +40,7 @@ from tcpstores import TIMEOUT_S, Store, clients, own_store, plant, talking
 from worlds import node, profile
 
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.notes import FAULTS
 from elastic.adapters.store.port import Backend, OutcomeUnknown, OutOfReach, Unreadable
 from elastic.adapters.store.queries import Query
 from elastic.adapters.store.secret import Secret
@@ -47,6 +48,7 @@ from elastic.adapters.store.tcpstore import wire
 from elastic.adapters.store.tcpstore.keys import Keys
 from elastic.adapters.store.tcpstore.seal import UNSEALED, Seal, seal
 from elastic.adapters.store.tcpstore.serving import StoreHost
+from elastic.adapters.store.tcpstore.table import Table
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
 from elastic.adapters.store.tcpstore.versions import Sight, Sights, Versions
 from elastic.adapters.store.tcpstore.wire import Address, Broken, Oversized, Unsent, WireClient
@@ -102,10 +104,10 @@ def test_a_heartbeat_that_hears_a_query_is_no_further_request(
         with noted(monkeypatch) as sent:
             agent.heartbeat(node("a"), 2)
             assert kinds(sent) == [wire.SET, wire.MULTI_GET]
-            asker.put_query(Query("0" * 16, 0))
+            asker.notes.put_query(Query("0" * 16, 0))
             sent.clear()
             agent.heartbeat(node("a"), 3)
-            assert agent.query and kinds(sent) == [wire.SET, wire.MULTI_GET]
+            assert agent.notes.query and kinds(sent) == [wire.SET, wire.MULTI_GET]
 
 
 def test_heartbeats_are_read_with_the_register_in_one_request(
@@ -236,6 +238,22 @@ class TestTCPStoreWithAToken(Conformance, AgentConformance):
             yield make
 
 
+class TestATableInItsPlace(Conformance, AgentConformance):
+    """Nobody serves the store."""
+
+    @pytest.fixture
+    def client(self) -> Iterator[Clients]:
+        table, nowhere = Table(), Address("localhost", 1)
+        with ExitStack() as stack:
+
+            def make() -> TCPStoreBackend:
+                made = TCPStoreBackend(nowhere, "job", SystemClock(), table=lambda: table)
+                stack.callback(made.close)
+                return made
+
+            yield make
+
+
 # --- one store for many
 
 
@@ -245,10 +263,10 @@ def test_runs_do_not_see_each_other(address: Address, one: str, other: str) -> N
     with clients(address, one + salt) as first, clients(address, other + salt) as second:
         first().set(born(), None)
         first().heartbeat(node("a"), 1)
-        first().put_fault(fault("a"))
+        first().notes.add(FAULTS, fault("a"))
         assert second().get().state is None
         assert second().heartbeats([node("a")]).counters == {node("a"): None}
-        assert second().faults() == ()
+        assert second().notes.faults() == ()
 
 
 def test_a_store_greets_hundreds_of_clients_without_asking_for_their_names(address: Address) -> None:
@@ -500,7 +518,7 @@ def test_nothing_that_is_read_is_executed(address: Address, tmp_path: Path) -> N
         plant(other, f"elastic/{run_id}/faults/count", b"1")
         _refused(client().get)
         _refused(lambda: client().heartbeats([node("a")]))
-        assert client().faults() == ()
+        assert client().notes.faults() == ()
     assert not (tmp_path / "sprung").exists()
 
 
@@ -529,9 +547,9 @@ def test_a_heartbeat_that_goes_back_stands_still(address: Address) -> None:
 def test_a_proposal_that_nobody_can_read_hides_no_other(address: Address, garbage: bytes) -> None:
     run_id, proposal = uuid4().hex, Proposal(born().era, Done(0))
     with clients(address, run_id) as client, talking(address) as other:
-        assert [client().put_proposal(node(name), proposal) for name in "ab"] == [1, 2]
+        assert [client().notes.put_proposal(node(name), proposal) for name in "ab"] == [1, 2]
         plant(other, f"elastic/{run_id}/wish/a%231", garbage)
-        assert client().proposals([node("a"), node("b")]) == {node("b"): proposal}
+        assert client().notes.proposals([node("a"), node("b")]) == {node("b"): proposal}
 
 
 ENTERS = Proposal(born().era, Arrive(profile("a")), enters=True)
@@ -541,18 +559,18 @@ ENTERS = Proposal(born().era, Arrive(profile("a")), enters=True)
 def test_a_proposal_to_enter_that_nobody_can_read_hides_no_other(address: Address, garbage: bytes) -> None:
     run_id = uuid4().hex
     with clients(address, run_id) as client, talking(address) as other:
-        assert [client().put_proposal(node(name), ENTERS) for name in "ab"] == [1, 2]
+        assert [client().notes.put_proposal(node(name), ENTERS) for name in "ab"] == [1, 2]
         plant(other, f"elastic/{run_id}/enter/{ENTERS.like}/1", garbage)
-        assert client().proposals([], ENTERS.era) == {node("b"): ENTERS}
+        assert client().notes.proposals([], ENTERS.era) == {node("b"): ENTERS}
 
 
 @pytest.mark.parametrize(("count", "found"), [(b"garbage", 0), (b"-5", 0), (b"8192", 1), (b"999999999", 0)])
 def test_a_number_of_proposals_to_enter_that_cannot_be_is_survived(address: Address, count: bytes, found: int) -> None:
     run_id = uuid4().hex
     with clients(address, run_id) as client, talking(address) as other:
-        assert client().put_proposal(node("a"), ENTERS) == 1
+        assert client().notes.put_proposal(node("a"), ENTERS) == 1
         plant(other, f"elastic/{run_id}/numbers/{ENTERS.like}", count)
-        assert len(client().proposals([], ENTERS.era)) == found
+        assert len(client().notes.proposals([], ENTERS.era)) == found
 
 
 def test_who_proposes_to_enter_in_another_era_takes_the_last_one_away(address: Address) -> None:
@@ -560,8 +578,8 @@ def test_who_proposes_to_enter_in_another_era_takes_the_last_one_away(address: A
     with clients(address, run_id) as client, talking(address) as other:
         one = client()
         for proposal in (ENTERS, later):
-            one.put_proposal(node("a"), proposal)
-            one.put_proposal(node("b"), proposal)
+            one.notes.put_proposal(node("a"), proposal)
+            one.notes.put_proposal(node("b"), proposal)
         old, new = (f"elastic/{run_id}/enter/{each.like}/1" for each in (ENTERS, later))
         assert [bool(value) for value in other.get(old, new)] == [False, True]
 
@@ -572,8 +590,8 @@ def test_who_began_a_count_takes_it_away_when_it_proposes_in_another_era(address
         one, two = client(), client()
         marks, enters = ([Proposal(era, Done(0)) for era in eras], [evolve(ENTERS, era=era) for era in eras])
         for proposals, name, late in ((marks, "a", "b"), (enters, "c", "d")):
-            assert [one.put_proposal(node(name), proposal) for proposal in proposals] == [1, 1, 1]
-            assert [two.put_proposal(node(late), proposal) for proposal in proposals] == [1, 1, 2]
+            assert [one.notes.put_proposal(node(name), proposal) for proposal in proposals] == [1, 1, 1]
+            assert [two.notes.put_proposal(node(late), proposal) for proposal in proposals] == [1, 1, 2]
             keys = [f"elastic/{run_id}/wished/{proposal.like}" for proposal in proposals]
             assert other.get(*keys) == (b"", b"", b"2")
         keys = [f"elastic/{run_id}/numbers/{proposal.like}" for proposal in enters]
@@ -584,19 +602,19 @@ def test_who_began_a_count_takes_it_away_when_it_proposes_in_another_era(address
 def test_a_fault_that_nobody_can_read_hides_no_other(address: Address, garbage: bytes) -> None:
     run_id = uuid4().hex
     with clients(address, run_id) as client, talking(address) as other:
-        client().put_fault(fault("a"))
-        client().put_fault(fault("b"))
+        client().notes.add(FAULTS, fault("a"))
+        client().notes.add(FAULTS, fault("b"))
         plant(other, f"elastic/{run_id}/faults/1", garbage)
-        assert client().faults() == (fault("b"),)
+        assert client().notes.faults() == (fault("b"),)
 
 
 @pytest.mark.parametrize("count", [b"garbage", b"-5", b"999999999"])
 def test_a_count_of_faults_that_cannot_be_is_survived(address: Address, count: bytes) -> None:
     run_id = uuid4().hex
     with clients(address, run_id) as client, talking(address) as other:
-        client().put_fault(fault("a"))
+        client().notes.add(FAULTS, fault("a"))
         plant(other, f"elastic/{run_id}/faults/count", count)
-        assert set(client().faults()) <= {fault("a")}
+        assert set(client().notes.faults()) <= {fault("a")}
 
 
 # --- the wire
@@ -655,7 +673,7 @@ def test_what_is_no_store_is_out_of_reach_and_named(answer: Callable[[socket.soc
 
 
 def test_a_name_that_this_host_does_not_know_is_to_be_mended() -> None:
-    named = r"^no answer from the store at no-such-host\.invalid:29400 .*mend it, or write"
+    named = r"^no answer from the store at no-such-host\.invalid:29400 .*correct it, or write"
     with clients(Address("no-such-host.invalid", 29_400)) as client, pytest.raises(OutOfReach, match=named):
         client().get()
 
@@ -765,8 +783,8 @@ def test_a_store_that_dies_is_out_of_reach_for_everybody_at_once() -> None:
             lambda: writer.heartbeat(node("a"), 1),
             lambda: writer.heartbeats([node("a")]).counters,
             lambda: writer.remove_heartbeat(node("a")),
-            lambda: writer.put_fault(fault("a")),
-            writer.faults,
+            lambda: writer.notes.add(FAULTS, fault("a")),
+            writer.notes.faults,
         ):
             _out_of_reach(ask)
         assert time.monotonic() - began < SOON_S

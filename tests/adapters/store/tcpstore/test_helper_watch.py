@@ -1,0 +1,220 @@
+"""A store that is served again: its helper dies, is killed, cannot start or stands still."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+from leftovers import alive_with
+from processes import comes_true, dies, is_alive
+
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.tcpstore.helper_watch import HelperWatch, Watching, serve_watched
+from elastic.adapters.store.tcpstore.wire import Address, Unsent, WireClient
+from elastic.adapters.workers.deaths import process_deaths
+from elastic.core.store_helper import FIRST_STARTS_MAX
+
+ANSWER_S = 60.0
+LONG_S = 1_000.0
+
+
+@define
+class Served:
+    """A watched store, and what its agent was told."""
+
+    said: list[str] = field(factory=list)
+    watch: HelperWatch | None = None
+    address: Address = Address("localhost", 0)
+
+    def serves(self, still_s: float = LONG_S) -> int:
+        """Begin to serve; return the helper's process id."""
+        watching = Watching(SystemClock(), still_s, self.said.append, process_deaths())
+        self.watch, self.address = serve_watched(self.address, True, watching)
+        return self.pid
+
+    @property
+    def pid(self) -> int:
+        assert self.watch
+        with self.watch.children() as pids:
+            (pid,) = pids
+        return pid
+
+    def answers(self) -> bool:
+        try:
+            with WireClient(self.address, ANSWER_S, 1_000) as client:
+                client.greet()
+                return client.get("nothing") == (b"",)
+        except Unsent:
+            return False
+
+    def answers_again(self, last: int) -> int:
+        """Wait until another helper answers; return its process id."""
+        assert dies(last)
+        assert comes_true(lambda: self.pid != last)
+        assert self.answers()
+        return self.pid
+
+
+@pytest.fixture
+def store(nothing_left: str) -> Iterator[Served]:
+    served = Served()
+    try:
+        yield served
+    finally:
+        if served.watch:
+            served.watch.close()
+            served.watch.close()
+
+
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
+def test_a_helper_that_is_killed_is_replaced_and_said_to_be(store: Served, signum: signal.Signals) -> None:
+    pid = store.serves()
+    assert store.answers()
+    with WireClient(store.address, ANSWER_S, 1_000) as client:
+        client.greet()
+        client.set("key", b"value")
+        os.kill(pid, signum)
+        store.answers_again(pid)
+    (said,) = store.said
+    assert said.startswith(f"the store's helper was killed by {signum.name}")
+    assert said.endswith(f"; this node serves store {store.address} again")
+
+
+def test_what_becomes_of_a_store_that_does_not_answer_is_known(store: Served) -> None:
+    pid = store.serves()
+    assert store.answers()
+    assert store.watch
+    watch = store.watch
+    assert comes_true(
+        lambda: watch.remedy == "this node serves it, and kills its helper after 1000 s without an answer"
+    )
+    os.kill(pid, signal.SIGKILL)
+    assert comes_true(lambda: watch.remedy == "this node serves it, and its helper is being started")
+
+
+def test_it_is_replaced_as_often_as_it_is_killed(store: Served) -> None:
+    pid = store.serves()
+    for _ in range(3):
+        assert store.answers()
+        os.kill(pid, signal.SIGKILL)
+        pid = store.answers_again(pid)
+    assert len(store.said) == 3
+
+
+def test_who_connects_while_no_helper_serves_waits_and_is_not_refused(store: Served) -> None:
+    """The socket listens on: no client sees a refusal."""
+    pid = store.serves()
+    assert store.answers()
+    os.kill(pid, signal.SIGKILL)
+    assert dies(pid)
+    with WireClient(store.address, ANSWER_S, 1_000) as early:
+        early.greet()
+        assert early.get("nothing") == (b"",)
+
+
+def test_a_helper_that_stands_still_is_killed_and_replaced(store: Served) -> None:
+    pid = store.serves(still_s=2.0)
+    assert store.answers()
+    os.kill(pid, signal.SIGSTOP)
+    store.answers_again(pid)
+    assert store.said[0].startswith("the store's helper was killed: no answer for 2 s; ")
+
+
+AGENT = """
+import sys
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.store.tcpstore.helper_watch import Watching, serve_watched
+from elastic.adapters.store.tcpstore.wire import Address, WireClient
+say = lambda text: print(text, flush=True)
+watch, at = serve_watched(Address('127.0.0.1', 0), True, Watching(SystemClock(), 20.0, say, str))
+with WireClient(at, 60.0, 1_000) as client:
+    client.greet()
+with watch.children() as (pid,):
+    print(pid, flush=True)
+sys.stdin.read()
+watch.close()
+"""
+
+
+def test_a_host_that_stood_still_with_its_helper_kills_nobody(nothing_left: str) -> None:
+    """For longer than the span, and the agent runs first again."""
+    with subprocess.Popen(
+        [sys.executable, "-c", AGENT.replace("20.0", "3.0")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as agent:
+        assert agent.stdin and agent.stdout
+        helper = int(agent.stdout.readline())
+        for pid in (agent.pid, helper):
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(4.0)  # the span is over
+        os.kill(agent.pid, signal.SIGCONT)
+        readable, _, _ = select.select([agent.stdout], [], [], 0.5)
+        os.kill(helper, signal.SIGCONT)
+        assert not readable
+        agent.stdin.close()
+        assert agent.wait() == 0
+        assert agent.stdout.read() == ""
+
+
+def test_the_helper_that_was_started_last_ends_with_its_agent_too(nothing_left: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", AGENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as agent:
+        assert agent.stdout
+        first = int(agent.stdout.readline())
+        os.kill(first, signal.SIGKILL)
+        assert agent.stdout.readline().startswith("the store's helper -9; ")
+        assert comes_true(lambda: len(helpers(nothing_left)) == 1)
+        (second,) = helpers(nothing_left)
+        agent.kill()
+    assert dies(second)
+
+
+def helpers(token: str) -> list[int]:
+    return [each.pid for each in alive_with(token) if "store_host.py" in each.command]
+
+
+def torch_is(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    """Have the helpers that are started from now on import this."""
+    (folder / "torch.py").write_text(program)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+
+
+def test_a_helper_that_can_never_start_is_given_up_in_the_end(
+    store: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch_is(tmp_path, monkeypatch, "raise SystemExit(7)\n")
+    store.serves()
+    assert comes_true(lambda: len(store.said) == FIRST_STARTS_MAX)
+    assert store.said[-1] == (
+        f"the store's helper ended with exit code 7; {FIRST_STARTS_MAX} in a row, so this node serves store "
+        f"{store.address} no longer; start its agent again"
+    )
+    assert comes_true(lambda: not store.answers())
+
+
+def test_a_helper_that_dies_at_its_start_is_replaced_by_one_that_can(
+    store: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch_is(tmp_path, monkeypatch, "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
+    store.serves()
+    assert comes_true(lambda: bool(store.said))
+    monkeypatch.delenv("PYTHONPATH")
+    assert store.answers()
+    assert store.said[0].startswith("the store's helper was killed by SIGSEGV")
+
+
+def test_a_closed_watch_starts_no_helper(store: Served) -> None:
+    pid = store.serves()
+    assert store.watch
+    store.watch.close()
+    assert not is_alive(pid)
+    assert not store.answers()
+    assert store.said == []
