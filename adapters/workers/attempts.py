@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from attrs import evolve, frozen
 
 from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import Node, World
-from ..launch_settings import LaunchSettings
+from ..disk import Disk, StandsStill
+from ..launch_settings import Kind, LaunchSettings, Program, Streams
 from .environment import PARTY, command, environment, party
-from .logs import ERROR_FILE_VARIABLE, NOWHERE, OwnLogs, Place, WorkerLogs, line_prefix, make_run_directory, size
+from .logs import (
+    ERROR_FILE_VARIABLE,
+    CannotLog,
+    OwnLogs,
+    Place,
+    RunDirectory,
+    WorkerLogs,
+    line_prefix,
+    make_run_directory,
+)
 from .progress import VARIABLE as PROGRESS
 from .progress import page_again, page_path
-from .worker_port import LogsLost, Sink, WorkerSpec
+from .worker_port import NOWHERE, Remark, Sink, WorkerSpec
 
 
 @frozen
@@ -39,11 +51,10 @@ class Attempt:
         return sink.file if sink else None
 
     @property
-    def log_ends(self) -> int | None:
-        """Return at which byte of its log the output of this start ends, once it has ended and before the next. Return None
-        where the pump writes the log, which may be behind."""
+    def own_log(self) -> Path | None:
+        """Return that file if the worker writes it itself."""
         sink = self._log_sink
-        return size(sink.file) if sink and sink.file and not sink.console else None
+        return sink.file if sink and not sink.console else None
 
     @property
     def _log_sink(self) -> Sink | None:
@@ -90,25 +101,38 @@ def _spec(
         place.stderr,
         prefix,
         settings.cpus[worker.local_rank] if settings.cpus else None,
+        isinstance(settings.program, Program) and settings.program.kind is Kind.BINARY,
     )
 
 
-def again(attempt: Attempt, number: int) -> Attempt:
-    """Return the same worker for another start in its round, alone, with an error file of its own."""
+def again(attempt: Attempt, number: int, log_begins: int) -> Attempt:
+    """Return the same worker for another start in its round, alone, with an error file of its own. Its output begins at that
+    byte of its log."""
     told = {**attempt.spec.environment, PARTY: party(1, attempt.node)}
     error_file = attempt.error_file and attempt.error_file.with_name(f"error.{number}.json")
     if PROGRESS in told:
         told[PROGRESS] = page_again(told[PROGRESS], number)
     if error_file:
         told[ERROR_FILE_VARIABLE] = str(error_file)
-    log_begins = size(attempt.log) if attempt.log else 0
     return evolve(attempt, error_file=error_file, spec=evolve(attempt.spec, environment=told), log_begins=log_begins)
 
 
-def worker_logs(settings: LaunchSettings, tell: Callable[[LogsLost], None]) -> WorkerLogs:
-    """Return what says where the workers write. Raises CannotLog."""
+def worker_logs(settings: LaunchSettings, tell: Callable[[Remark], None], disk: Disk) -> WorkerLogs:
+    """Return what says where the workers write. Without a place for temporary files, workers that only have error files run
+    without these, unless the user has named that place. Raises CannotLog."""
     if settings.logs_plugin is None:
-        return OwnLogs(settings.logs, make_run_directory(settings.logs.directory, settings.run_id), tell)
+        logs = settings.logs
+        own = OwnLogs(logs, None, tell, disk)
+        try:
+            own.take(disk.do(partial(make_run_directory, logs.directory, settings.run_id), late=own.take))
+        except StandsStill:
+            pass  # the first round says so, and a later one may have its files
+        except CannotLog as reason:
+            if logs.directory or "TMPDIR" in os.environ or logs.redirects != Streams() or logs.tee != Streams():
+                raise
+            tell(Remark(f"workers run without error files: {reason} (--log-dir, TMPDIR)"))
+            own.take(RunDirectory(None))
+        return own
     from .plugged_logs import PluggedLogs
 
-    return PluggedLogs(settings.logs_plugin, settings.logs)
+    return PluggedLogs(settings.logs_plugin, settings.logs, tell, disk)

@@ -1,4 +1,5 @@
-"""The number of processes that the kernel has killed for want of memory, in this process's cgroup, which its workers share.
+"""What this process's cgroup, which its workers share, tells: how many processes the kernel killed because memory ran out,
+and how many CPUs they may use.
 
 Version 2 counts in `memory.events`, version 1 in `memory.oom_control`; a cgroup whose memory nobody accounts for is part of
 the nearest one above that has the file. Where there is none, the host's count (`/proc/vmstat`) stands in, which says less.
@@ -7,6 +8,7 @@ the nearest one above that has the file. Where there is none, the host's count (
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from attrs import frozen
@@ -70,18 +72,43 @@ def _limits(folder: Path) -> Iterator[int]:
 
 def counter(proc: Path = _PROC) -> Counter | None:
     """Return the counter of this process and its children; None if the kernel has none."""
-    found = (*(Counter(file, True) for file in _candidates(proc)), Counter(proc / "vmstat", False))
+    files = _candidates(proc, (("memory", "memory.oom_control"), ("", "memory.events")))
+    found = (*(Counter(file, True) for file in files), Counter(proc / "vmstat", False))
     return next((each for each in found if each.read() is not None), None)
 
 
-def _candidates(proc: Path) -> Iterator[Path]:
-    """Yield the files from the cgroup itself up to its mount."""
+def killed_as_one(proc: Path = _PROC) -> Path | None:
+    """Return the nearest cgroup from this one up of which the kernel kills all processes when its memory is used up."""
+    for file in _candidates(proc, (("", "memory.oom.group"),)):
+        with suppress(OSError):
+            if file.read_text().strip() == "1":
+                return file.parent
+    return None
+
+
+def cpu_quota(proc: Path = _PROC) -> float | None:
+    """Return how many CPUs' time the cgroup may use, by the narrowest quota from it up; None if there is none."""
+    quotas = (_quota(file) for file in _candidates(proc, (("cpu", "cpu.cfs_quota_us"), ("", "cpu.max"))))
+    return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _quota(file: Path) -> float | None:
+    try:
+        words = file.read_text().split()
+        period = words[1] if len(words) > 1 else file.with_name("cpu.cfs_period_us").read_text()
+        return int(words[0]) / int(period) if int(words[0]) > 0 else None
+    except (OSError, ValueError, IndexError, ZeroDivisionError):  # no such file, or `max`
+        return None
+
+
+def _candidates(proc: Path, wanted: tuple[tuple[str, str], ...]) -> Iterator[Path]:
+    """Yield the files from the cgroup itself up to its mount: `wanted` names version 1's controller, or none, and a file."""
     try:
         groups = (proc / "self" / "cgroup").read_text(errors=_ANY_NAME).split("\n")[:-1]
         mounts = (proc / "self" / "mountinfo").read_text(errors=_ANY_NAME).split("\n")[:-1]
     except OSError:
         return
-    for kind, name in (("memory", "memory.oom_control"), ("", "memory.events")):
+    for kind, name in wanted:
         path = next(
             (path for _, kinds, path in (group.split(":", 2) for group in groups) if kind in kinds.split(",")), None
         )

@@ -6,17 +6,20 @@ import os
 import re
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from glob import escape, iglob
 from pathlib import Path
 
+from . import cgroups
 from .cgroups import Kills
+from .error_files import exit_sentence
 from .worker_port import Exit
 
 _KERNEL = Path("/proc/sys/kernel")
-NOT_OURS = "not by elastic, nor for want of memory"
+NOT_OURS = "not by elastic, nor by the kernel's out-of-memory killer"
 """The worker itself may have sent it."""
-_UNKNOWN = "not by elastic; this host does not tell if for want of memory"
+_UNKNOWN = "not by elastic; this host does not tell if it was out of memory"
 _GUESSES = (NOT_OURS, _UNKNOWN)
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
@@ -25,8 +28,25 @@ def remark(ended: Exit, kernel: Path = _KERNEL, *, explained: bool = False) -> s
     """Return half a sentence, or nothing, for a worker that the launcher did not stop. `explained`: its error file says why
     it died, as when its monitor or a timer killed it; then nothing is guessed."""
     killer = _killer(ended.code, ended.kills)
-    parts = ("" if explained and killer in _GUESSES else killer, _core(ended, kernel) if ended.dumped else "")
+    guess = "" if explained and killer in _GUESSES else killer
+    parts = (guess, _core(ended, kernel) if ended.dumped else "", ended.killed)
     return " · ".join(part for part in parts if part)
+
+
+def process_deaths() -> Callable[[int], str]:
+    """Return a function that says how a child which is no worker ended: by its exit code, and by the kernel's count of
+    processes that were killed since the last death."""
+    counter = cgroups.counter()
+    seen = counter.read() if counter else None
+
+    def told(code: int) -> str:
+        nonlocal seen
+        kills = counter.since(seen) if counter and seen is not None else None
+        seen = counter.read() if counter else None
+        ended = f"ended with {exit_sentence(code)}" if code >= 0 else f"was {exit_sentence(code)}"
+        return ", ".join(part for part in (ended, _killer(code, kills)) if part)
+
+    return told
 
 
 def _killer(code: int, kills: Kills | None) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from ..secret_variables import without_secrets
+from .cgroups import cpu_quota
 from .nvml import DRIVER, VARIABLE, NoDevices, Nvml, asked, load_nvml, visible_devices
 
 Kind = Literal["gpu", "auto", "cpu", "xpu"]
@@ -32,21 +33,21 @@ def count_devices(
 ) -> int:
     """Return the number of devices, at least 1. `load` gives the NVML, or raises ImportError. Raises NoDevices."""
     if kind == "cpu":
-        return _cpus()
+        return usable_cpus()
     if kind == "xpu":
         return count_others(kind)
     if not driver.exists() and any(path.exists() for path in OTHERS[kind]):
-        return _count_by_torch(kind) or (_cpus() if kind == "auto" else _no("torch sees no GPU here"))
+        return _count_by_torch(kind) or (usable_cpus() if kind == "auto" else _no("torch sees no GPU here"))
     try:
         gpus = _visible(load(), environment.get(VARIABLE))
     except ImportError as error:
         if kind == "auto" and not driver.exists():
-            return _cpus()
+            return usable_cpus()
         text = f"GPUs are counted by nvidia-ml-py: pip install elastic-launch[gpu], or {_NUMBER}"
         raise NoDevices(text) from error
     if not gpus and kind == "gpu":
         raise NoDevices(f"{_none(environment.get(VARIABLE))}; use cpu, or {_NUMBER}")
-    return gpus or _cpus()
+    return gpus or usable_cpus()
 
 
 def count_others(kind: str) -> int:
@@ -79,8 +80,22 @@ def _no(why: str) -> NoReturn:
     raise NoDevices(f"{why}; use cpu, or {_NUMBER}")
 
 
-def _cpus() -> int:
-    return len(os.sched_getaffinity(0))
+def usable_cpus(quota: Callable[[], float | None] = cpu_quota) -> int:
+    """Return how many CPUs this process may use: as many as it is bound to, and no more than its cgroup has time for."""
+    bound, limit = len(os.sched_getaffinity(0)), quota()
+    return bound if limit is None else min(bound, max(int(limit), 1))
+
+
+def few_cpus(workers: int, quota: Callable[[], float | None] = cpu_quota) -> str:
+    """Return the sentence for a node whose workers share fewer CPUs than they are, though the host has more; else ''."""
+    if workers == 1:
+        return ""
+    usable, there = usable_cpus(quota), os.cpu_count() or 1
+    if workers <= usable or usable == there:
+        return ""
+    cpus = "1 CPU" if usable == 1 else f"{usable} CPUs"
+    more = "Slurm gives more by srun --cpus-per-task, a container by its CPU limit"
+    return f"{workers} workers share {cpus} of {there}; {more}"
 
 
 def _none(visible: str | None) -> str:

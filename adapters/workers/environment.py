@@ -41,6 +41,13 @@ PARTY = "ELASTIC_PARTY"
 again alone."""
 TRACE = "ELASTIC_TRACE"
 """The directory that gets the traces of wrapped functions; unset: none are written."""
+OURS = frozenset(
+    {
+        *(SCOPE, WORLD, GENERATION, STANDBYS, LABELS, PARTY, RELAY, NOTICE, PROGRESS),
+        *("ELASTIC_ROUND", "ELASTIC_NODE_ID", "ELASTIC_NODE_CHECK", "ELASTIC_START_UP", "ELASTIC_STANDBY"),
+    }
+)
+"""The variables that only a launcher sets. A launcher that a worker starts inherits none of them."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _OF_ROUND = (
     "RANK",
@@ -59,6 +66,11 @@ _OF_ROUND = (
     GENERATION,
     PARTY,
 )
+
+
+def inherited(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what workers inherit of a launcher's environment: not what another launcher says to its own workers."""
+    return {name: text for name, text in environment.items() if name not in OURS}
 
 
 def environment(
@@ -99,17 +111,17 @@ def party(size: int, node: Node) -> str:
 
 def lasting_environment(settings: LaunchSettings, slot: str) -> dict[str, str]:
     """Return what the environments of all rounds have in common."""
-    inherited = without_secrets(settings.environment)
+    given = without_secrets(settings.environment)
     return {
         **_threads(settings.local_world_size),
-        **inherited,
+        **given,
         "ROLE_NAME": settings.role,
         "LOCAL_WORLD_SIZE": str(settings.local_world_size),
         "TORCHELASTIC_RUN_ID": settings.run_id,
         "TORCHELASTIC_MAX_RESTARTS": str(settings.rendezvous.limits.max_restarts),
         "TORCHELASTIC_USE_AGENT_STORE": "False",
         "TORCHELASTIC_SIGNALS_TO_HANDLE": ",".join(handled.name for handled in settings.signals),
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING": inherited.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": given.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
         "ELASTIC_NODE_ID": slot,
         SCOPE: "group" if settings.group.alone is None else "rank",
         RELAY: settings.relay,

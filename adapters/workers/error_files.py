@@ -22,9 +22,14 @@ from typing import Any
 
 from attrs import frozen
 
-from ...core.world import Fault
+from ...core.world import Fault, Origin
+from .stack_text import is_own
 
 _ERROR_FILE_BYTES_MAX = 1 << 24
+RAISED = 1
+"""The exit code of a Python that ends by an exception."""
+STILL_RUNNING = "still running"
+"""The remark on a worker that elastic has ended after its exception begins so."""
 
 
 @frozen
@@ -63,6 +68,11 @@ def read_error_file(path: Path) -> ErrorFile | None:
     if len(data) > _ERROR_FILE_BYTES_MAX:
         return _unreadable(path, f"longer than {_ERROR_FILE_BYTES_MAX} bytes")
     return _parse(path, data) if data.strip() else _unreadable(path, "empty")
+
+
+def read_record(data: bytes) -> ErrorFile | None:
+    """Return what a record says that a worker has sent, since it could not write the file; None for no record."""
+    return _parse(Path("that was sent"), data) if data else None
 
 
 def leave_error_file(path: Path | None, message: str, callstack: str = "") -> None:
@@ -126,8 +136,15 @@ def reply(fault: Fault) -> dict[str, Any]:
     """Return what the launcher's own error file says of the first cause, with its exit code, as torchrun's does."""
     data = error_data(fault) if fault.error_file else _on_record(fault)
     if isinstance(message := data.get("message"), dict):
-        message["errorCode"] = fault.exit_code
+        message["errorCode"] = failure_code(fault)
     return data
+
+
+def failure_code(fault: Fault) -> int:
+    """Return the exit code of a failure: after an exception it is Python's, also if a signal ended the process then."""
+    if fault.exit_code is None or (fault.origin is Origin.RAISE and fault.exit_code < 0):
+        return RAISED
+    return fault.exit_code
 
 
 def _on_record(fault: Fault) -> dict[str, Any]:
@@ -142,12 +159,24 @@ def timestamp(fault: Fault) -> int:
     return 0
 
 
+_HEAD = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^(?P<margin>.*?)  File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
 
 
 def _where(callstack: str) -> str:
-    frames = [frame for line in callstack.splitlines() if (frame := _FRAME.match(line))]
-    return _place(frames[-1]) if frames else ""
+    return _place(frames[-1]) if (frames := _last_frames(callstack.splitlines())) else ""
+
+
+def _last_frames(lines: Sequence[str]) -> list[re.Match[str]]:
+    """Return the frames of the last traceback, up to the innermost one of the user's own code. If none is, return all."""
+    begins = [index for index, line in enumerate(lines) if _HEAD in line]
+    found = [frame for line in lines if (frame := _FRAME.match(line))]
+    for begin in reversed(begins):
+        if frames := [frame for line in lines[begin:] if (frame := _FRAME.match(line))]:
+            found = frames
+            break
+    own = [index for index, frame in enumerate(found) if is_own(frame["file"])]
+    return found[: own[-1] + 1] if own else found
 
 
 def _place(frame: re.Match[str]) -> str:
@@ -167,12 +196,30 @@ def last_exception(lines: Sequence[str]) -> tuple[str, str]:
     index, frame = frames[-1]
     following = (line.removeprefix(frame["margin"]) for line in lines[index + 1 :])
     message = next((line for line in following if line and not line.startswith(" ")), "")
-    return message, _place(frame)
+    return message, _place(_last_frames(lines)[-1])
 
 
-def exit_sentence(code: int) -> str:
-    """Return an exit code in words. `code` is subprocess's: negative for a signal."""
+def exit_sentence(code: int | None) -> str:
+    """Return an exit code in words. `code` is subprocess's: negative for a signal. None: the worker raised, and has not
+    ended yet."""
+    if code is None:
+        return "uncaught exception"
     return f"exit code {code}" if code >= 0 else f"killed by {signal_name(-code)}"
+
+
+def end_sentence(fault: Fault) -> str:
+    """Return how a worker failed, in words: one that raised may have been ended by something else since, and one whose
+    interpreter had begun to end did so by itself. The remark says if elastic ended one that raised."""
+    ended = exit_sentence(fault.exit_code)
+    match fault.origin:
+        case Origin.RAISE if fault.remark.startswith(STILL_RUNNING):
+            return exit_sentence(None)
+        case Origin.RAISE if fault.exit_code not in (None, RAISED):
+            return f"uncaught exception, then {ended}"
+        case Origin.ENDING:
+            return f"ended by itself, {ended}" if (fault.exit_code or 0) >= 0 else f"{ended} while it ended"
+        case _:
+            return ended
 
 
 def signal_name(signum: int) -> str:

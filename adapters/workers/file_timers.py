@@ -21,7 +21,7 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from .. import threads
+from .. import pidfds, threads
 from ..clock import poll_ms
 from .error_files import leave_error_file, signal_name
 
@@ -173,7 +173,7 @@ class FileTimers:
     def _kill(self, timer: Timer) -> None:
         request = timer.request
         try:
-            pidfd = os.pidfd_open(request.pid)
+            pidfd = pidfds.opened(request.pid)
         except OSError:
             return  # it has ended
         try:
@@ -183,7 +183,7 @@ class FileTimers:
             elif 0 < request.signal < signal.NSIG:
                 leave_error_file(self._errors[leader], expired(timer), self.callstack(request.pid))
                 self.tell("timer expired", request.as_torch_has_it)
-                signal.pidfd_send_signal(pidfd, request.signal)
+                pidfds.send(pidfd, request.signal)
                 self.tell("kill worker process", request.as_torch_has_it)
         except OSError:
             pass  # it has just ended

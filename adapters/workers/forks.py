@@ -17,12 +17,13 @@ from typing import Any
 
 from attrs import frozen
 
+from .. import pidfds
 from ..secret_variables import without_secrets
 from . import function
 from .function import Call, receive, send
 from .process_groups import died_within
 from .programs import find_setpriv
-from .spawner import Death, Process
+from .spawner import Death, Process, WorkerStart, until
 from .worker_port import CannotStart, WorkerSpec
 
 _LOST = Death(-signal.SIGKILL)
@@ -56,7 +57,7 @@ class _Server:
     def close(self) -> None:
         """Have it kill what is left of its workers, and end. One that does not is killed itself."""
         self._control.close()
-        pidfd = os.pidfd_open(self.pid)
+        pidfd = pidfds.opened(self.pid)
         try:
             died_within(pidfd, _END_TIMEOUT_S)
         finally:
@@ -70,13 +71,14 @@ class _Forked:
     server: _Server
     pid: int
 
-    def reap(self) -> Death:
-        answer = self.server.ask({"reap": self.pid, "wait": True})
-        return Death(answer["code"], answer["dumped"]) if answer else _LOST
+    def reap(self, timeout_s: float) -> Death | None:
+        return until(self._reaped, timeout_s)
 
-    def reap_if_dead(self) -> bool:
-        answer = self.server.ask({"reap": self.pid, "wait": False})
-        return answer is None or bool(answer)
+    def _reaped(self) -> Death | None:
+        answer = self.server.ask({"reap": self.pid})
+        if answer is None:
+            return _LOST
+        return Death(answer["code"], answer["dumped"]) if answer else None
 
 
 class Forking:
@@ -96,14 +98,12 @@ class Forking:
         self.close()
         self._server = self._make()
 
-    def spawn(
-        self, command: Sequence[str], environment: Mapping[str, str], stdout: int | None, stderr: int | None
-    ) -> Process:
+    def spawn(self, start: WorkerStart) -> Process:
         assert self._server
-        streams = {number: each for number, each in ((1, stdout), (2, stderr)) if each is not None}
+        streams = {number: each for number, each in ((1, start.stdout), (2, start.stderr)) if each is not None}
         cpus = sorted(os.sched_getaffinity(0))  # this thread's, which may be bound for this worker's sake
-        content = {"environment": dict(environment), "streams": list(streams), "cpus": cpus}
-        answer = self._server.ask(content, list(streams.values()))
+        content = {"environment": dict(start.environment), "streams": list(streams), "cpus": cpus}
+        answer = self._server.ask(content, [*streams.values(), *filter(None, [start.reports])])
         if answer is None or "error" in answer:
             code, why = answer["error"] if answer else (0, "the process that forks the workers has died")
             raise OSError(code, why)

@@ -5,11 +5,12 @@
 
 FOLDER has the file `call`: what multiprocessing's own children are prepared with, so that functions of the parent's main
 module are found, and the pickled call. What the function returned is left there too, in a file for each round and rank. An
-uncaught exception is left in the error file, in torch's format, unless somebody (torch's @record) has done so already.
+uncaught exception is left in the error file, in torch's format, unless torch's @record has done so already. A forked worker
+reports it to the agent (reports.py); in one that was executed, the start-up code does.
 
 With the start method `fork` the server is forked from the parent, while that has no thread of ours, and holds the function
-in memory. It has one thread, so that its workers are forked safely, and it reaps a worker only when it is told to: until
-then the worker's number is nobody else's. Requests and answers are JSON behind its length; descriptors travel beside that.
+in memory. It has one thread, so that its workers are forked safely. It reaps a worker only on request: until then no other
+process gets the worker's number. Requests and answers are JSON behind its length; descriptors travel beside that.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PASSES_MAX = 100
 """A program that forks faster than it is killed must not keep the server for ever."""
+_DESCRIPTORS_MAX = 1024
+"""A worker's socket for reports has a number below this, as high as can be, so that the function opens low ones."""
 NAMES = {1: "stdout", 2: "stderr"}
 
 
@@ -49,12 +52,20 @@ def value_file(folder: str, round: int, rank: int) -> Path:
 # --- a worker
 
 
-def work(load: Callable[[], Call], folder: str) -> None:
-    """Call it, and leave its value or its exception behind. `sys.exit(0)` is a value of None, as it is for torch."""
+Reporter = Callable[..., None]
+"""Reports "raise" or "ending" to the agent, and the record of an exception that could not be written to its file."""
+
+
+def _tells_nobody(what: str, record: str = "") -> None:
+    pass
+
+
+def work(load: Callable[[], Call], folder: str, report: Reporter = _tells_nobody) -> None:
+    """Call the function, and leave its value or its exception in a file. `sys.exit(0)` counts as None, as for torch."""
     import faulthandler
 
     faulthandler.enable(2)
-    with _told_if_it_fails():
+    with _reported(report):
         try:
             function, arguments, named = load()
             value = function(
@@ -101,35 +112,33 @@ def _leave(value: Any, file: Path) -> None:
 
 
 @contextmanager
-def _told_if_it_fails() -> Iterator[None]:
+def _reported(report: Reporter) -> Iterator[None]:
+    """Write the record of an exception, and report "raise" for it, else "ending"."""
+    what, record = "ending", ""
     try:
         yield
-    except Exception as error:
-        path = os.environ.get("TORCHELASTIC_ERROR_FILE")
-        if path and not os.path.exists(path):
-            with suppress(OSError):
-                Path(path).write_text(_words(error))
+    except (SystemExit, KeyboardInterrupt):
         raise
+    except BaseException as error:
+        what = "raise"
+        with suppress(OSError):
+            record = _leave_record(error)
+        raise
+    finally:
+        report(what, record)
 
 
-def _words(error: Exception) -> str:
-    import time
-    from traceback import format_exception
-
+def _leave_record(error: BaseException) -> str:
+    folder = str(Path(__file__).with_name("startup"))
+    sys.path.insert(0, folder)
+    try:
+        import elastic_raise  # type: ignore[import-not-found]
+    finally:
+        sys.path.remove(folder)
     trace = error.__traceback__
     while trace and trace.tb_next and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next  # it begins with what was called
-    callstack = "".join(format_exception(error.with_traceback(trace)))
-    extra = {"py_callstack": callstack, "timestamp": str(int(time.time()))}
-    return json.dumps({"message": {"message": f"{type(error).__name__}: {text_of(error)}", "extraInfo": extra}})
-
-
-def text_of(value: object) -> str:
-    """Return a value as text, else its representation, else nothing."""
-    for says in (str, repr):
-        with suppress(Exception):
-            return says(value)
-    return ""
+    return elastic_raise.leave(os.environ.get("TORCHELASTIC_ERROR_FILE"), error, trace)  # type: ignore[no-any-return]
 
 
 # --- the server
@@ -147,6 +156,8 @@ def serve(control: socket.socket, load: Callable[[], Call], folder: str) -> None
         os._exit(128 + signum)
 
     signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the caller may ignore it: then the kernel drops exit codes
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the caller's may block what a worker must hear
     for signum in (signal.SIGUSR1, signal.SIGUSR2):  # a scheduler sends them to all processes; they are for the agent
         if signal.getsignal(signum) is signal.SIG_DFL:
             signal.signal(signum, signal.SIG_IGN)
@@ -155,7 +166,7 @@ def serve(control: socket.socket, load: Callable[[], Call], folder: str) -> None
         while request := receive(control):
             content, descriptors = request
             if "reap" in content:
-                ended = _reaped(content["reap"], content["wait"])
+                ended = _reaped(content["reap"])
                 if ended:
                     workers.discard(content["reap"])
                 send(control, ended)
@@ -206,9 +217,9 @@ def _kill_descendants() -> None:
                 os.waitpid(pid, 0)
 
 
-def _reaped(pid: int, wait: bool) -> Mapping[str, Any]:
+def _reaped(pid: int) -> Mapping[str, Any]:
     """Return how the worker ended; nothing if it lives."""
-    end = os.waitid(os.P_PID, pid, os.WEXITED | (0 if wait else os.WNOHANG))
+    end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
     if end is None:
         return {}
     return {
@@ -240,9 +251,9 @@ def _forked(
                 signal.signal(signal.SIGTERM, on_term)
                 control.close()
                 os.close(ready)
-                _settle(content, descriptors, server)
+                report = _settle(content, descriptors, server)
                 os.close(tell)
-                code = _bootstrapped(load, folder)
+                code = _bootstrapped(load, folder, report)
             finally:
                 os._exit(code)
         os.close(tell)
@@ -253,23 +264,46 @@ def _forked(
             os.close(descriptor)
 
 
-def _settle(content: Mapping[str, Any], descriptors: Sequence[int], server: int) -> None:
+def _settle(content: Mapping[str, Any], descriptors: Sequence[int], server: int) -> Reporter:
+    """Become this worker; return its reporter."""
     os.setsid()
     die_with(server)
     os.sched_setaffinity(0, content["cpus"])
-    for number, descriptor in zip(content["streams"], descriptors, strict=True):
+    count = len(content["streams"])
+    for number, descriptor in zip(content["streams"], descriptors[:count], strict=True):
         os.dup2(descriptor, number)
         os.close(descriptor)
         setattr(sys, NAMES[number], os.fdopen(number, "w", buffering=1, closefd=False))  # whatever the parent has there
     os.environ.clear()
     os.environ.update(content["environment"])
+    return _reporter(*descriptors[count:])
 
 
-def _bootstrapped(load: Callable[[], Call], folder: str) -> int:
+def _reporter(given: int = 0) -> Reporter:
+    """Return a reporter that writes to this socket, from this process alone. The socket gets a high number, and is closed in
+    programs that the worker executes."""
+    if not given:
+        return _tells_nobody
+    import time
+
+    me, number = os.getpid(), min(os.sysconf("SC_OPEN_MAX"), _DESCRIPTORS_MAX) - 2
+    os.dup2(given, number, inheritable=False)
+    os.close(given)
+    socket_is = os.fstat(number)[1:3]
+
+    def report(what: str, record: str = "") -> None:
+        with suppress(OSError):  # the agent has gone, or the function has closed it
+            if os.getpid() == me and os.fstat(number)[1:3] == socket_is:
+                os.write(number, f"{what} {time.monotonic()}\n{record}".encode())
+
+    return report
+
+
+def _bootstrapped(load: Callable[[], Call], folder: str, report: Reporter) -> int:
     """Run the call as multiprocessing runs a forked child: with finalizers, joined threads and flushed streams."""
     from multiprocessing import get_context
 
-    process = get_context("fork").Process(target=work, args=(load, folder))
+    process = get_context("fork").Process(target=work, args=(load, folder, report))
     code: int = process._bootstrap()  # type: ignore[attr-defined]
     return code
 
@@ -295,8 +329,8 @@ def send(control: socket.socket, content: Mapping[str, Any], descriptors: Sequen
 
 
 def receive(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """Return the next message and its descriptors; None at the end."""
-    length, descriptors, _, _ = socket.recv_fds(control, _LENGTH.size, 2)
+    """Return the next message and its descriptors, 3 at most; None at the end."""
+    length, descriptors, _, _ = socket.recv_fds(control, _LENGTH.size, 3)
     if len(length) < _LENGTH.size:
         return None
     data = control.recv(_LENGTH.unpack(length)[0], socket.MSG_WAITALL)

@@ -17,21 +17,28 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from .. import pidfds
 from ..secret_variables import without_secrets
 from . import reaper
+from .oom_score import Protection
 
 _VARIABLE = "ELASTIC_AGENT"
 """The environment variable that carries the tokens, outermost first."""
 STARTS_MAX = 100
 """A reaper that cannot live must not be started for ever."""
+_ROOT = "/"
 _PROGRAM = Path(reaper.__file__)
 
 
 class Guard:
     """A reaper, and the groups that it was told of."""
 
-    def __init__(self, python: str = sys.executable, listener: int | None = None) -> None:
-        """`listener` is a listening socket that the reaper keeps open as long as a process of the node lives."""
+    def __init__(
+        self, python: str = sys.executable, listener: int | None = None, protection: Protection | None = None
+    ) -> None:
+        """`listener` is a listening socket that the reaper keeps open as long as a process of the node lives. `protection`
+        from the out-of-memory killer is for this process and the reaper, and not for workers."""
+        self.protection = protection or Protection()
         self._python = python
         self._listener = () if listener is None else (listener,)
         self._token = os.urandom(16).hex()
@@ -41,6 +48,11 @@ class Guard:
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe = self._pidfd = -1
         self._starts = 0
+
+    @property
+    def token(self) -> bytes:
+        """A worker, and all that it starts, carries this in its environment."""
+        return self._token.encode()
 
     @property
     def pid(self) -> int | None:
@@ -54,7 +66,7 @@ class Guard:
 
     def start(self) -> int | None:
         """Start a reaper, in place of one that died too; its pidfd (ours to close), or None: it died too often."""
-        with self._lock:
+        with self.protection.kept(), self._lock:  # the order of a thread that replaces a dead standby
             self._end()
             if self._starts == STARTS_MAX:
                 return None
@@ -62,7 +74,7 @@ class Guard:
             starting = [reaper.STARTING] if self._is_starting else []
             told = "".join(f"+{group}\n" for group in (*starting, *self._held))
             self._process, self._pipe = _spawn(self._python, self._token, told, self._listener)
-            self._pidfd = os.pidfd_open(self._process.pid)
+            self._pidfd = pidfds.opened(self._process.pid)
             return self._pidfd
 
     def expect(self) -> None:
@@ -93,7 +105,7 @@ class Guard:
             if self._process is None:
                 return
             try:
-                reaper.kill_all_carriers(self._token.encode())
+                reaper.kill_all_carriers(self.token)
             except OSError:
                 os.close(self._pipe)
                 self._process.wait()
@@ -142,13 +154,15 @@ def _spawn(python: str, token: str, told: str, held: tuple[int, ...]) -> tuple[s
             stdin=read,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            cwd="/",
+            cwd=_ROOT,
             env=environment,
             start_new_session=True,
             pass_fds=held,
         )
-    except OSError:
+    except OSError as error:
         os.close(write)
+        if error.filename == _ROOT:  # what Python names for all that fails before the program is executed
+            raise OSError(error.errno, f"{os.strerror(error.errno or 0)}: setsid, for a session of its own") from error
         raise
     finally:
         os.close(read)

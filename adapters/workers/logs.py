@@ -15,23 +15,26 @@ at the end if nothing was written. With `/dev/null` nothing is stored.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from attrs import evolve, frozen
+from attrs import define, field, frozen
 
-from ..launch_settings import Logs, Std, Streams
+from ..disk import Disk, StandsStill
+from ..launch_settings import Logs, Std
 from ..terminal import printable, why
-from .worker_port import Duplicate, LogsLost, Sink
+from .worker_port import NOWHERE, Duplicate, Remark, Sink
 
 STDOUT, STDERR, ERROR_FILE, STACKS_FILE = "stdout.log", "stderr.log", "error.json", "stacks.txt"
 ERROR_FILE_VARIABLE = "TORCHELASTIC_ERROR_FILE"
-NOWHERE = Path("/dev/null")
 _NAME_BYTES_MAX = 180
 """A file name has so many bytes of a run id at most; the file system allows 255 in all."""
 TAIL_BYTES_MAX = 65_536
@@ -66,45 +69,69 @@ class CannotLog(Exception):
     """There can be no log directory. The text names the place, the reason and the remedy."""
 
 
-@frozen
+@define(eq=False)
 class OwnLogs:
-    """Files of the run directory. `tell` hears once for each round that has none, because its directories cannot be made."""
+    """Files of the run directory. `tell` hears once for each round that has none, because its directories cannot be made.
+    Without a `directory` yet, which `disk` is to answer for, `take` gives it one."""
 
     logs: Logs
-    directory: RunDirectory
-    tell: Callable[[LogsLost], None] = lambda lost: None
+    directory: RunDirectory | None
+    tell: Callable[[Remark], None] = lambda lost: None
+    disk: Disk = field(factory=Disk)
+
+    def take(self, directory: RunDirectory) -> None:
+        """Write there from the next round on."""
+        self.directory = directory
 
     @property
     def report_path(self) -> str | None:
-        kept = self.directory.root and not self.directory.temporary
-        return str(self.directory.root / "report.json") if kept and self.directory.root else None
+        kept = self.directory and self.directory.root and not self.directory.temporary
+        return str(self.directory.root / "report.json") if kept and self.directory and self.directory.root else None
 
     def places(self, round: int, environments: dict[int, dict[str, str]]) -> Mapping[int, Place]:
         try:
-            directories = {rank: self.directory.attempt(round, rank) for rank in environments}
+            directories = self.disk.do(partial(self._made, round, tuple(environments)))
         except OSError as error:  # a disk that is full in the middle of a round stops no worker either
-            self.tell(
-                LogsLost(f"{self.directory.root}: {why(error)}: the output of round {round} is on the console only")
-            )
-            logs = evolve(self.logs, redirects=Streams())
-            return {rank: self._place(None, rank, each, logs) for rank, each in environments.items()}
-        return {rank: self._place(directories[rank], rank, each, self.logs) for rank, each in environments.items()}
+            self.tell(Remark(f"{self._root}: {why(error)}: the output of round {round} is on the console only"))
+            return {rank: self._place(None, rank, each, is_lost=True) for rank, each in environments.items()}
+        return {rank: self._place(directories[rank], rank, each) for rank, each in environments.items()}
 
     def close(self) -> None:
-        self.directory.remove_if_unused()
+        """Remove what nobody needs. A disk that stands still keeps it."""
+        if self.directory:
+            with suppress(StandsStill):
+                self.disk.do(self.directory.remove_if_unused)
+        self.disk.close()
 
-    def _place(self, directory: Path | None, local_rank: int, environment: dict[str, str], logs: Logs) -> Place:
+    @property
+    def _root(self) -> str:
+        if self.directory:
+            return str(self.directory.root)
+        return self.logs.directory or temporaries(os.environ)
+
+    def _made(self, round: int, ranks: Sequence[int]) -> Mapping[int, Path | None]:
+        """Make the directories of a round. Raises OSError."""
+        if self.directory is None:
+            raise FileNotFoundError(errno.ENOENT, "no log directory could be made")
+        return {rank: self.directory.attempt(round, rank) for rank in ranks}
+
+    def _place(
+        self, directory: Path | None, local_rank: int, environment: dict[str, str], is_lost: bool = False
+    ) -> Place:
         error_file = directory / ERROR_FILE if directory else None
         environment[ERROR_FILE_VARIABLE] = str(error_file or "")
-        stacks_file = directory / STACKS_FILE if directory and not self.directory.temporary else None
-        return Place(*sinks(logs, local_rank, directory), error_file, stacks_file)
+        is_kept = directory and self.directory and not self.directory.temporary
+        stacks_file = directory / STACKS_FILE if directory and is_kept else None
+        return Place(*sinks(self.logs, local_rank, directory, is_lost), error_file, stacks_file)
 
 
-def sinks(logs: Logs, local_rank: int, directory: Path | None) -> tuple[Sink, Sink]:
-    """The sinks of a worker's stdout and stderr; `directory` is its own, in its attempt's."""
+def sinks(logs: Logs, local_rank: int, directory: Path | None, is_lost: bool = False) -> tuple[Sink, Sink]:
+    """The sinks of a worker's stdout and stderr; `directory` is its own, in its attempt's. `is_lost`: it cannot be made, and
+    what was for a file alone is carried to the console."""
     console = logs.shown is None or local_rank in logs.shown
     teed = logs.tee.of(local_rank)
     redirected = logs.redirects.of(local_rank) | teed
+    teed = redirected if is_lost else teed
 
     def sink(stream: Std, name: str, filters: tuple[str, ...]) -> Sink:
         if console and not redirected & stream:
@@ -203,7 +230,12 @@ _COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 def tail(path: Path, lines: int = 20, begins: int = 0, ends: int | None = None) -> tuple[str, ...]:
     """The last lines of a log, made harmless for a terminal; none if there is no such file. What stands before the byte
     `begins` is not looked at, unless the file is shorter by now, nor what follows the byte `ends`."""
-    text = _end_of(path, begins, ends).decode("utf-8", "replace")
+    return last_lines(_end_of(path, begins, ends), lines)
+
+
+def last_lines(data: bytes, lines: int = 20) -> tuple[str, ...]:
+    """Return the last lines of an output, made harmless for a terminal."""
+    text = data.decode("utf-8", "replace")
     found = text.removesuffix("\n").split("\n")[-lines:] if text else []
     return tuple(_harmless(line) for line in found)
 
@@ -214,6 +246,13 @@ def size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def written(disk: Disk, log: Path | None) -> int | None:
+    """Return how long a log is now; None if there is none, or if its disk stands still."""
+    with suppress(StandsStill):
+        return disk.do(partial(size, log)) if log else None
+    return None
 
 
 def _end_of(path: Path, begins: int, ends: int | None) -> bytes:

@@ -18,12 +18,13 @@ from contextlib import suppress
 
 from attrs import define, field, frozen
 
-from .. import threads
+from .. import pidfds, threads
 from ..clock import poll_ms
 from ..launch_settings import NodeCheck
 from ..terminal import printable, why
 from . import reaper
 from .error_files import exit_sentence
+from .oom_score import Protection
 from .process_groups import died_within, send
 from .programs import find_setpriv
 from .worker_port import CannotStart
@@ -56,6 +57,7 @@ class NodeChecks:
     settings: NodeCheck
     environment: Mapping[str, str]
     tell: Callable[[bool, str], None]
+    protection: Protection = field(factory=Protection)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _pid: int | None = field(default=None, init=False)
@@ -110,20 +112,21 @@ class NodeChecks:
         with self._lock:
             if self._closed:
                 return None
-            process = subprocess.Popen(
-                [setpriv, "--pdeathsig", "KILL", "--", *self.settings.command],
-                env={**self.environment, _VARIABLE: token},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            with self.protection.lifted():
+                process = subprocess.Popen(
+                    [setpriv, "--pdeathsig", "KILL", "--", *self.settings.command],
+                    env={**self.environment, _VARIABLE: token},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
             self._pid = process.pid
             return process
 
     def _watched(self, process: subprocess.Popen[bytes], output: int) -> Finding:
         """Read what the command prints until it ends or its time is over; then kill its group and reap it."""
-        pidfd = os.pidfd_open(process.pid)
+        pidfd = pidfds.opened(process.pid)
         try:
             end = _end_of(pidfd, output, time.monotonic() + self.settings.timeout)
             self._kill(process)

@@ -2,17 +2,22 @@
 
 A worker's child may have a session of its own and an empty environment; neither its group nor its token finds it then. But
 when its parents are dead the kernel gives it to the agent, which asked to be the reaper of its descendants. So does a
-container give its orphans to its first process. Only a process that runs nothing but an agent may do so: the children of
-another program are not the agent's to reap.
+container give its orphans to its first process.
+
+Only a process that runs nothing but an agent may adopt orphans. An event handler, a plugin of logs, or a program that calls
+`elastic.launch` has children too, and nothing tells them from orphans: when the thread that started a child has ended, the
+kernel lists the child below the main thread, like an orphan; its environment may be empty, and a dead process shows none. To
+reap one would take its exit code from its parent, and `Popen.wait` would return 0.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext, suppress
 
+from .. import pidfds
 from .process_groups import died_within
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -24,41 +29,45 @@ _DYING_TIMEOUT_S = 5.0
 class Orphans:
     """The orphans of this process. Children that it has when this is made are left alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, spared: Callable[[], AbstractContextManager[Collection[int]]] = lambda: nullcontext(())) -> None:
+        """`spared` returns a context with children that outlive all others. While it is open, none is started."""
+        self._spared = spared
         self._before = set(_children())
         self._adopts = False
 
     def adopt(self) -> None:
-        """Be given the orphans from now on. Idempotent."""
+        """Ask the kernel for the orphans. Idempotent."""
         if not self._adopts:
             self._adopts = True
             _ask_for_orphans(True)
 
     def reap(self, own: Collection[int]) -> None:
-        """Reap the dead. `own` are children that somebody else waits for. Without a free descriptor they wait for the next
-        death. The kernel gives orphans to the main thread, so only its children are read: this is on the way of every
-        restart."""
+        """Reap the dead orphans. Other code waits for the children in `own`. If no descriptor is free, the next call reaps
+        them. The kernel gives orphans to the main thread, so this reads only that thread's children: each restart waits for
+        this call."""
         with suppress(OSError):
             for pid in _children_of(os.getpid()):
                 if pid not in own and pid not in self._before:
                     _reaped(pid)
 
     def kill(self) -> None:
-        """Kill those that live, and those that they leave as orphans, and be given none any longer; call this when all other
-        children are gone. Raises OSError if some live on."""
+        """Kill the living orphans, and those that they leave, and adopt no more. Call this when all other children are gone.
+        Raises OSError if some live on."""
         try:
-            if lasting := self._killed():
+            with self._spared() as spared:
+                lasting = self._killed(spared)
+            if lasting:
                 raise OSError(f"orphans that could not be killed live on: {', '.join(map(str, sorted(lasting)))}")
         finally:
             if self._adopts:
                 self._adopts = False
                 _ask_for_orphans(False)
 
-    def _killed(self) -> set[int]:
-        """Return those that live on: another user's, and those that the kernel holds on to."""
+    def _killed(self, spared: Collection[int]) -> set[int]:
+        """Kill all orphans; return those that live on: another user's, and those that the kernel does not let die."""
         lasting = set[int]()
         for _ in range(_PASSES_MAX):
-            orphans = set(_children()) - self._before - lasting
+            orphans = set(_children()) - self._before - {*spared} - lasting
             if not orphans:
                 break
             for pid in orphans:
@@ -99,7 +108,7 @@ def _reaped(pid: int) -> bool:
 
 def _dies(pid: int) -> bool:
     try:
-        pidfd = os.pidfd_open(pid)
+        pidfd = pidfds.opened(pid)
     except OSError:
         return _reaped(pid)
     try:

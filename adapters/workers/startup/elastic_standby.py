@@ -13,7 +13,8 @@ and ends it. If the agent has said "go" meanwhile, the process executes the prog
 This module must not raise: Python would go on and run the program without a rank. It imports next to nothing, because the
 program must not find modules that it did not ask for.
 
-    agent → standby   the plan: a file without a name, marshal; then a packet: the orders (such a file), stdout and stderr
+    agent → standby   the plan: a file without a name, marshal; then a packet: the orders (such a file), stdout, stderr and
+                      the socket for reports
     standby → agent   packets of words with NUL between: ready SECONDS MODULE · failed MODULE WHY ·
                       asked MODULE NAME BY TAINTED OTHERS
 """
@@ -25,6 +26,7 @@ TYPE_CHECKING = False  # as type checkers read it; `typing` is not imported here
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
+    from typing import Any
 
 VARIABLE = "ELASTIC_STANDBY"
 STALE = 75
@@ -42,6 +44,7 @@ def stand_by(
     hide: "Callable[[str | None], None]",
     import_hidden: "Callable[[], BaseException | None]",
     write_stacks_at: "Callable[[int, int], None]",
+    report_to: "Callable[[int, int], None]",
 ) -> "BaseException | None":
     """Wait for "go"; return what the sitecustomize that ours hides has raised."""
     if os.environ[VARIABLE] == "path":
@@ -67,17 +70,20 @@ def stand_by(
     except _Spoilt as words:
         spoilt = True
         _tell(control, *words.args)
-    orders, streams = _wait(control)
+    orders, streams, *reports = _wait(control)
     if orders["attempt"] < plan["attempt"]:
         os._exit(STALE)
     control.close()
     if "socket" not in sys.modules:
         del sys.modules["_socket"]
     _become(orders, streams, not spoilt)
+    signum, stacks, number = orders["start_up"]
     if spoilt:
-        _execute_afresh()
-    if orders["stacks"]:
-        write_stacks_at(*orders["stacks"])
+        _execute_afresh(orders["afresh"], number, *reports)
+    if signum:
+        write_stacks_at(signum, stacks)
+    for given in reports:
+        report_to(given, number)
     return raised
 
 
@@ -151,20 +157,20 @@ def _holds(gpus: str) -> bool:
     return False
 
 
-def _wait(control) -> "tuple[dict, list[int]]":  # type: ignore[no-untyped-def, type-arg]
-    """Return the orders, and the descriptors of the output."""
+def _wait(control: "Any") -> "Any":
+    """Return the orders, the descriptors of the output, and that of the socket for reports, if there is one."""
     import _socket
     import marshal
 
-    size, flags = _socket.CMSG_SPACE(12), _socket.MSG_CMSG_CLOEXEC
+    size, flags = _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC
     try:
         packet, ancillary, _, _ = control.recvmsg(16, size, flags)
     except ConnectionResetError:  # the agent did not read what it was told; its own packet is still there
         packet, ancillary, _, _ = control.recvmsg(16, size, flags)
     if not packet:
         os._exit(0)  # the agent has gone
-    file, *streams = memoryview(ancillary[0][2]).cast("i")
-    return marshal.loads(_contents(file)), streams
+    file, stdout, stderr, *reports = memoryview(ancillary[0][2]).cast("i")
+    return marshal.loads(_contents(file)), [stdout, stderr], *reports
 
 
 def _become(orders: dict, streams: "list[int]", says: bool) -> None:  # type: ignore[type-arg]
@@ -198,10 +204,13 @@ def _begin_anew(stream, number: int, name: str) -> None:  # type: ignore[no-unty
     stream.mode = "w"
 
 
-def _execute_afresh() -> None:
-    """Execute the program, as setpriv has executed this process."""
+def _execute_afresh(start_up: "dict[str, str]", number: int, *reports: int) -> None:
+    """Execute the program, as setpriv has executed this process, with our start-up code as a fresh worker has it."""
     import _signal  # type: ignore[import-not-found]
 
+    for given in reports:
+        os.dup2(given, number)
+    os.environ.update(start_up)
     for ignored in (_signal.SIGPIPE, _signal.SIGXFSZ):  # by Python; who is executed would inherit that
         _signal.signal(ignored, _signal.SIG_DFL)
     os.execvp(sys.orig_argv[0], sys.orig_argv)
