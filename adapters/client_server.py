@@ -21,7 +21,7 @@ from . import threads
 REQUEST_MAX = 8_192
 """Bytes of a request, its headers included."""
 _PAUSE_S = 0.1
-"""The pause after a client could not be taken, for want of a descriptor."""
+"""The pause after a client could not be taken because no descriptor was free."""
 
 
 @define(eq=False)

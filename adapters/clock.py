@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import datetime
 from typing import Protocol
 
 
@@ -17,7 +18,7 @@ class Clock(Protocol):
         """Return seconds since 1970, which name an incarnation."""
 
     def wall_text(self) -> str:
-        """Return the local time of day, for people."""
+        """Return the time of day by ISO 8601, with this host's zone: for people and for records, which decide nothing."""
 
 
 class SystemClock:
@@ -30,7 +31,12 @@ class SystemClock:
         return time.time()
 
     def wall_text(self) -> str:
-        return time.strftime("%Y-%m-%d %H:%M:%S")
+        return iso(time.time())
+
+
+def iso(at: float) -> str:
+    """Return a time in Unix seconds by ISO 8601, with this host's zone: 2026-01-01T13:05:40.123+01:00."""
+    return datetime.fromtimestamp(at).astimezone().isoformat(timespec="milliseconds")
 
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"

@@ -226,6 +226,8 @@ class LaunchSettings:
     """The name or address by which other nodes reach this one."""
     store: str = "in memory"
     """The store's name, for people."""
+    serves_store: bool = False
+    """This agent serves the store."""
     relay: str = ""
     """The path of the unix socket by which the workers reach the store. A drained node's notice is told beside it."""
     rendezvous: rendezvous.Settings = rendezvous.Settings()
@@ -234,6 +236,8 @@ class LaunchSettings:
     logs_plugin: LogsSpecs | None = None
     """The plugin that says where logs go, if there is one."""
     signals: tuple[signal.Signals, ...] = HANDLED
+    linger_s: float = 0.0
+    """How long what workers leave may run on after the job has succeeded."""
     drain: DrainSettings = DrainSettings()
     environment: Mapping[str, str] = field(factory=dict)
     """The environment that the workers inherit."""
@@ -260,7 +264,9 @@ class LaunchSettings:
         given = [place_label(self.place)] if self.place else []
         policy = [rank_policy_label(self.rank_keys)] if self.rank_keys else []
         labels = tuple(sorted((*self.labels, *given, *policy)))
-        return Profile(endpoint, self.local_world_size, self.role, host, labels, *self.program.identity)
+        serves = self.serves_store or None
+        own = self.program.identity
+        return Profile(endpoint, self.local_world_size, self.role, host, labels, *own, serves_store=serves)
 
     @local_world_size.validator
     def _some_workers(self, attribute: Attribute[int], value: int) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType, MappingProxyType
+from typing import Any
 
 
 @contextmanager
@@ -15,13 +16,16 @@ def signals_as_events(
     post: Callable[[int, FrameType | None], None],
     child_died: Callable[[int, FrameType | None], None] | None = None,
     further: Mapping[signal.Signals, Callable[[int, FrameType | None], None]] = MappingProxyType({}),
-) -> Iterator[None]:
-    """Post each of these signals instead of what it meant before, and call what is given for each further one. Called from
+) -> Iterator[str]:
+    """Post each of these signals instead of what it meant before, and call what is given for each further one. Yield what
+    people should know of signals that were blocked, which no handler would hear; empty if none of these was. Called from
     another thread than the main one, which alone may handle signals, this changes nothing.
 
-    SIGCHLD gets its default action back: if it is ignored, as some supervisors leave it, the kernel drops exit codes.
+    SIGCHLD gets its default action back: if it is ignored, as some supervisors leave it, the kernel drops exit codes. No
+    signal is blocked any longer, neither here nor in the processes that are started meanwhile.
     """
-    before = {}
+    before: dict[signal.Signals, Any] = {}
+    blocked: set[int] | None = None
     try:
         if threading.current_thread() is threading.main_thread():
             before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, child_died or signal.SIG_DFL)
@@ -30,7 +34,11 @@ def signals_as_events(
             for signum in signals:
                 if not (signum == signal.SIGHUP and signal.getsignal(signum) is signal.SIG_IGN):  # nohup
                     before[signum] = signal.signal(signum, post)
-        yield
+            blocked = signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        names = [each.name for each in signal.Signals if each in (blocked or ()) and each in before]
+        yield f"{', '.join(names)}: blocked when this program began, heard from now on" if names else ""
     finally:
+        if blocked is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         for signum, meant in before.items():
             signal.signal(signum, meant)

@@ -72,15 +72,15 @@ class WebServer(ClientServer[_Client]):
         self._contents = contents
         self._stream = stream
         self._names = {"localhost", host.lower(), socket.gethostname().lower()}
-        self._events: Mapping[str, tuple[int, bytes]] = {}
+        self._events: Mapping[str, tuple[int, Callable[[], str]]] = {}
         self._published = 0
         super().__init__(host, port, _CLIENTS_MAX, "elastic-web")
 
-    def publish(self, name: str, data: str) -> None:
-        """Give the stream's clients an event of one line, in the place of the last one of this name. For one thread."""
+    def publish(self, name: str, data: Callable[[], str]) -> None:
+        """Give the stream's clients an event of one line, in the place of the last one of this name. For one thread. `data`
+        makes the line when a client is given it, in the thread of the server: a client that comes later too."""
         self._published += 1
-        event = f"event: {name}\ndata: {data}\n\n".encode()
-        self._events = {**self._events, name: (self._published, event)}
+        self._events = {**self._events, name: (self._published, data)}
         self._poke()
 
     # --- the server's thread
@@ -162,12 +162,12 @@ class WebServer(ClientServer[_Client]):
             elif client.answered and not client.out:
                 self._hang_up(client)
 
-    def _feed(self, client: _Client, events: Mapping[str, tuple[int, bytes]]) -> None:
+    def _feed(self, client: _Client, events: Mapping[str, tuple[int, Callable[[], str]]]) -> None:
         """Give a client of the stream, which has taken all so far, the events that are new to it."""
-        new = sorted(event for event in events.values() if event[0] > client.seen)
+        new = sorted((number, name, make) for name, (number, make) in events.items() if number > client.seen)
         if new:
             client.seen = new[-1][0]
-            self._send(client, b"".join(data for _, data in new))
+            self._send(client, "".join(f"event: {name}\ndata: {make()}\n\n" for _, name, make in new).encode())
         elif client.ends_at < math.inf:
             client.ends_at = math.inf
             self._selector.modify(client.connection, selectors.EVENT_READ)

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
+from ..disk import Disk, StandsStill
 from ..launch_settings import Logs, Streams
-from .logs import ERROR_FILE_VARIABLE, NOWHERE, Place
-from .worker_port import CannotStart, Destinations, Duplicate, LogsSpecs, Sink
+from ..terminal import why
+from .logs import ERROR_FILE_VARIABLE, Place
+from .worker_port import NOWHERE, CannotStart, Destinations, Duplicate, LogsSpecs, Remark, Sink
 
 GROUP = "torchrun.logs_specs"
 _OWN = "default"
 """torchrun's name for what happens without a plugin."""
+PATIENCE_S = 10.0
+"""How long a round waits for the plugin, which may do more than make files."""
 
 
 def make_plugin(name: str, logs: Logs, installed: Callable[..., Any] = entry_points) -> LogsSpecs | None:
@@ -40,31 +45,43 @@ def make_plugin(name: str, logs: Logs, installed: Callable[..., Any] = entry_poi
             local_ranks_filter=None if logs.shown is None else set(logs.shown),
         )
     except Exception as error:
-        raise ValueError(f"{found[name].value}: {_said(error)}; mend the plugin, or leave it out") from error
+        raise ValueError(f"{found[name].value}: {_said(error)}; fix the plugin, or leave it out") from error
     return plugin
 
 
 @frozen
 class PluggedLogs:
-    """The files that a plugin names."""
+    """The files that a plugin names. A plugin that does not answer goes on in the disk's thread, with environments that
+    nobody uses any longer; `tell` hears of it."""
 
     plugin: LogsSpecs
     logs: Logs
+    tell: Callable[[Remark], None] = lambda lost: None
+    disk: Disk = field(factory=Disk)
     report_path: None = None
+    patience_s: float = PATIENCE_S
 
     def places(self, round: int, environments: dict[int, dict[str, str]]) -> Mapping[int, Place]:
         for environment in environments.values():
             environment.pop(ERROR_FILE_VARIABLE, None)  # inherited from another launcher
         try:
-            found = self.plugin.reify(environments)
-        except Exception as error:
+            given = {rank: dict(environment) for rank, environment in environments.items()}
+            found = self.disk.do(partial(self.plugin.reify, given), patience_s=self.patience_s)
+            environments.update(given)
+        except StandsStill as error:
+            self.tell(
+                Remark(f"the plugin of --logs-specs {why(error)}: the output of round {round} is on the console only")
+            )
+            return {rank: Place(Sink(), Sink(), None) for rank in environments}
+        except (Exception, SystemExit) as error:
             raise CannotStart(f"the plugin of --logs-specs says nothing: {_said(error)}") from error
         for rank, environment in environments.items():
             environment.setdefault(ERROR_FILE_VARIABLE, found.error_files.get(rank, ""))
         return {rank: self._place(found, rank) for rank in environments}
 
     def close(self) -> None:
-        """Do nothing: the plugin may keep what it made."""
+        """The plugin may keep what it made."""
+        self.disk.close()
 
     def _place(self, found: Destinations, rank: int) -> Place:
         error_file = found.error_files.get(rank, "")
@@ -93,5 +110,5 @@ def _as_torch_has_it(streams: Streams) -> Any:
     return Std(streams.default.value)
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())

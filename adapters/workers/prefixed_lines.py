@@ -22,6 +22,17 @@ def cut(data: bytes, prefix: bytes) -> tuple[bytes, bytes]:
     return text + _pieces(rest[:whole], prefix), rest[whole:]
 
 
+def showable(rest: bytes) -> bytes:
+    """Return what of an unfinished line may be shown: neither a carriage return at its end nor half a character of UTF-8."""
+    text = rest.rstrip(b"\r")
+    for back in range(1, min(len(text), 3) + 1):
+        byte = text[-back]
+        if byte & 0xC0 != 0x80:  # the first byte of a character, or the only one
+            length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+            return text[:-back] if length > back else text
+    return text
+
+
 def last(rest: bytes, prefix: bytes) -> bytes:
     """The rest at the end of a stream, as a line."""
     return _line(rest, prefix) if rest else b""

@@ -1,13 +1,15 @@
-"""One thread that carries the output of tee'd workers: every byte to its file as it comes, whole lines to the console.
+"""One thread that carries the output of tee'd workers: every byte towards its file as it comes, whole lines to the console.
 
-The file gets the bytes unchanged and at once, for it must be complete when the agent is killed. The console gets lines,
-each behind its worker's prefix, so that workers do not cut into each other; a carriage return ends a line too, as in
-torchrun, so that a progress bar is seen to move. A line that does not end is passed on in pieces of LINE_MAX. A console
-or a file that fails is given up, never the other one, and never the worker: its pipe is read on.
+Another thread writes the files (log_file.py), for a disk may stand still. A file gets the bytes unchanged, as soon as its
+disk takes them: an agent that is killed loses only what waits for the disk. The console gets lines, each behind its worker's
+prefix, so that workers do not cut into each other; a carriage return ends a line too, as in torchrun, so that a progress bar
+is seen to move. A line that does not end is passed on in pieces of LINE_MAX, and its beginning after PROMPT_S: it may be a
+prompt. Its end follows in the same line, unless another worker wrote meanwhile: then the rest follows in a line of its own.
+A console or a file that fails is given up, never the other one, and never the worker: its pipe is read on.
 
-A console that does not read is not waited for. What it has not taken is kept, up to PENDING_MAX; beyond that the pipes of
-those who write to it are left alone until it reads again, so that memory is bounded, nothing is lost, and a worker waits as
-it would without a tee. Other consoles' workers, and the agent, do not wait.
+A console that does not read, or a disk that stands still, is not waited for either. What it has not taken is kept, up to
+PENDING_MAX or WAITING_MAX; beyond that the pipes of its workers are not read until it takes more, so that memory is bounded,
+nothing is lost, and a worker waits as it would without a tee. Other workers, and the agent, do not wait.
 
 The agent's thread calls `follow` when it starts a worker and `finish` when it has collected it: then what the pipe
 holds is read out without waiting for its end, which a grandchild may hold off for ever, and the stream is closed.
@@ -22,20 +24,30 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 
 from attrs import define, field
 
 from .. import threads
+from ..disk import Disk
+from ..terminal import why
 from .console import Console, identity
-from .prefixed_lines import LINE_MAX, cut, last, matching
-from .worker_port import Duplicate
+from .log_file import LogFile, LogWriter
+from .prefixed_lines import LINE_MAX, cut, last, matching, showable
+from .worker_port import NOWHERE, Duplicate, Kept
 
 _READ_MAX = LINE_MAX
 """A read is no longer than a line may be, so only the first line of what was read can be too long."""
 PENDING_MAX = 1 << 20
-"""So many bytes are kept for a console that does not read."""
+"""How many bytes are kept for a console that does not read."""
 _JOIN_TIMEOUT_S = 5.0
+KEPT_MAX = 16_384
+"""How many of a stream's last bytes are kept in memory: a report needs them if the file does not have them."""
+_APPENDS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+PROMPT_S = 0.2
+"""How long a line without an end waits until its beginning is shown."""
 
 
 @define(eq=False)
@@ -44,6 +56,8 @@ class _Console:
     streams: set[Stream] = field(factory=set)
     polled: bool = False
     paused: bool = False
+    open: Stream | None = None
+    """The stream whose unfinished line is the last one on it."""
 
 
 @define(eq=False)
@@ -51,24 +65,47 @@ class Stream:
     """One tee'd stream of one worker. Only the pump's thread changes it."""
 
     source: int
-    path: Path
-    file: int | None
+    file: LogFile | None
     console: int
     prefix: bytes
     needles: tuple[bytes, ...] = ()
-    duplicate: int | None = None
+    duplicate: LogFile | None = None
     rest: bytes = b""
+    shown: int = 0
+    """How many bytes of `rest` are on the console."""
     watched: bool = True
+    is_file_lost: bool = False
+    """Its file has failed, and that was said."""
+    ending: bool = False
     closed: bool = False
+    last: bytes = b""
+    """The last bytes of it."""
+
+    @property
+    def kept(self) -> Kept:
+        """Return what is kept of it in memory, and whether its file has that too."""
+        return Kept(self.last, self.file is not None and self.file.is_whole, self.file is not None)
 
 
 class LogPump:
-    """Starts its thread with the first stream at the latest. `failed` is called with an error that ends the thread."""
+    """Starts its thread with the first stream at the latest. `failed` is called with an error that ends the thread. An
+    unfinished line is shown after `prompt_s`. Files are opened by `disk`."""
 
-    def __init__(self, failed: Callable[[BaseException], object] = threads.shown) -> None:
+    def __init__(
+        self,
+        failed: Callable[[BaseException], object] = threads.shown,
+        prompt_s: float = PROMPT_S,
+        disk: Disk | None = None,
+    ) -> None:
+        self._disk = disk or Disk()
+        self._prompt_s = prompt_s
+        self._prompts: dict[Stream, float] = {}
+        """The streams with a part of a line that is not shown, each with the time at which that is due."""
         self._changed = threading.Condition()
         self._streams: dict[int, Stream] = {}
         self._finishing: dict[Stream, None] = {}
+        self._unclosed: dict[Stream, None] = {}
+        """The streams that have files which are not closed yet."""
         self._closing = self._closed = False
         self._closes_at = 0.0
         self._consoles: dict[tuple[int, int], _Console] = {}
@@ -76,26 +113,31 @@ class LogPump:
         self._epoll = select.epoll()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC)
         self._epoll.register(self._wake, select.EPOLLIN)
+        self._closing_files: SimpleQueue[tuple[Stream, LogFile]] = SimpleQueue()
+        """The files that the writer has closed, each with its stream."""
+        self._writer = LogWriter(partial(os.eventfd_write, self._wake, 1), failed)
         run = threads.guarded(self._run, failed)
         self._thread = threading.Thread(target=run, name="elastic-log-pump", daemon=True)
 
     def follow(self, source: int, path: Path, console: int, prefix: str, duplicate: Duplicate | None = None) -> Stream:
-        """Carry what comes out of the pipe `source` (ours to close) until it ends or `finish`."""
+        """Carry what comes out of the pipe `source` (ours to close) until it ends or `finish`. Raises OSError."""
         with ExitStack() as undo:
             undo.callback(os.close, source)
-            file = _appended(path, undo)
-            stream = Stream(source, path, file, console, os.fsencode(prefix))
+            file = self._appended(path, undo)
+            stream = Stream(source, file, console, os.fsencode(prefix))
             if duplicate:
-                stream.needles, stream.duplicate = duplicate.needles, _appended(duplicate.path, undo)
+                stream.needles, stream.duplicate = duplicate.needles, self._appended(duplicate.path, undo)
             undo.pop_all()
         os.set_blocking(source, False)
         self._streams[source] = stream
+        self._unclosed[stream] = None
         self._epoll.register(source, select.EPOLLIN)
         self.start()
         return stream
 
     def start(self) -> None:
         """Start the thread. Best done before the machine is busy with new processes: it waits for the thread. Idempotent."""
+        self._writer.start()
         if self._thread.ident is None:
             threads.start(self._thread, 0.0)
 
@@ -113,23 +155,34 @@ class LogPump:
             return self._changed.wait_for(lambda: not self._finishing, timeout_s)
 
     def close(self, timeout_s: float = _JOIN_TIMEOUT_S) -> None:
-        """Carry what there is, stop the thread; a console that does not read is waited for so long. Idempotent."""
+        """Carry what there is, stop the threads; a console that does not read, or a disk that stands still, is waited for so
+        long. Raises TimeoutError with the files that lack some of the output. Idempotent."""
         if self._closed:
             return
         self._closing, self._closes_at = True, time.monotonic() + timeout_s
         os.eventfd_write(self._wake, 1)
         if self._thread.ident is not None:
             self._thread.join(timeout_s + _JOIN_TIMEOUT_S)
-        if not self._thread.is_alive():
+        if self._writer.stop(self._closes_at) and not self._thread.is_alive():
             self._closed = True
+            self._files_closed()  # one may have failed at last
+            self._disk.close()
             self._epoll.close()
             os.close(self._wake)
             for console in self._consoles.values():
                 console.to.close()
+        if lost := self._unwritten():
+            raise TimeoutError(f"{', '.join(lost)}: the disk does not answer, the end of this output is not written")
+
+    def _unwritten(self) -> list[str]:
+        """Return the files that are not whole, but for those that have failed."""
+        files = [file for stream in list(self._unclosed) for file in (stream.file, stream.duplicate) if file]
+        return sorted({str(file.path) for file in files if file.waiting and not file.error})
 
     def _run(self) -> None:
         while not self._closing:
-            self._step(None)
+            self._step(self._until_prompt_s())
+            self._show_prompts()
         for stream in list(self._streams.values()):
             self._carry_rest(stream)
         while self._polled and (left := self._closes_at - time.monotonic()) > 0:
@@ -151,6 +204,10 @@ class LogPump:
             asked = list(self._finishing)
         for stream in asked:
             self._carry_rest(stream)
+        self._files_closed()
+        for stream in list(self._streams.values()):  # the writer may have woken this thread
+            self._look_at_file(stream)
+            self._watch(stream, not self._has_to_wait(stream))
 
     def _carry_once(self, stream: Stream) -> int:
         """Bytes carried; 0 if the pipe is empty for now, or at its end, and then the stream is closed."""
@@ -159,10 +216,12 @@ class LogPump:
         except BlockingIOError:
             return 0
         if chunk:
+            stream.last = (stream.last + chunk)[-KEPT_MAX:]
             self._to_file(stream, chunk)
             data = stream.rest + chunk
             text, stream.rest = cut(data, stream.prefix)
             self._to_console(stream, text)
+            self._expect_prompt(stream)
             self._duplicate(stream, data[: len(data) - len(stream.rest)])
         else:
             self._end(stream)
@@ -170,49 +229,73 @@ class LogPump:
 
     def _carry_rest(self, stream: Stream) -> None:
         """Carry what the pipe holds now, but not what a living writer goes on to write: at most as much as fits into it."""
-        left = 0 if stream.closed else fcntl.fcntl(stream.source, fcntl.F_GETPIPE_SZ)
+        left = 0 if stream.ending else fcntl.fcntl(stream.source, fcntl.F_GETPIPE_SZ)
         while left > 0 and (carried := self._carry_once(stream)):
             left -= carried
         self._end(stream)
 
     def _end(self, stream: Stream) -> None:
-        if not stream.closed:
-            self._to_console(stream, last(stream.rest, stream.prefix))
-            self._duplicate(stream, stream.rest)
-            self._forget(stream)
-        with self._changed:
-            stream.closed = True
-            self._finishing.pop(stream, None)
-            self._changed.notify_all()
+        if stream.ending:
+            return
+        stream.ending = True
+        self._to_console(stream, last(stream.rest, stream.prefix))
+        self._duplicate(stream, stream.rest)
+        self._forget(stream)
 
     def _forget(self, stream: Stream) -> None:
         del self._streams[stream.source]
+        self._prompts.pop(stream, None)
         self._watch(stream, False)
+        os.close(stream.source)
+        for file in (stream.duplicate, stream.file):
+            if file:
+                self._writer.end(file, partial(self._closing_files.put, (stream, file)))
+        if not stream.file:
+            self._is_closed(stream)
+
+    def _files_closed(self) -> None:
+        """Take what the writer has closed since."""
+        while not self._closing_files.empty():
+            stream, file = self._closing_files.get()
+            if file is stream.file:
+                self._look_at_file(stream)
+                self._is_closed(stream)
+
+    def _is_closed(self, stream: Stream) -> None:
         for console in self._consoles.values():
             console.streams.discard(stream)
-        for descriptor in (stream.source, stream.file, stream.duplicate):
-            if descriptor is not None:
-                os.close(descriptor)
+        with self._changed:
+            stream.closed = True
+            self._unclosed.pop(stream, None)
+            self._finishing.pop(stream, None)
+            self._changed.notify_all()
+
+    # --- files
+
+    def _appended(self, path: Path, undo: ExitStack) -> LogFile | None:
+        """Return the file to append to; None for one that stores nothing. Raises OSError."""
+        if path == NOWHERE:
+            return None
+        descriptor = self._disk.do(partial(os.open, path, _APPENDS, 0o666), late=os.close)
+        undo.callback(self._disk.later, partial(os.close, descriptor))
+        return LogFile(descriptor, path)
 
     def _to_file(self, stream: Stream, data: bytes) -> None:
-        if stream.file is None:
-            return
-        try:
-            _write(stream.file, data)
-        except OSError as error:
-            os.close(stream.file)
-            stream.file = None
-            note = f"{stream.path}: {error.strerror}: from here on this output is on the console only\n"
-            self._to_console(stream, stream.prefix + os.fsencode(note))
+        if stream.file and not stream.is_file_lost:
+            self._writer.put(stream.file, data)
+            self._watch(stream, not self._has_to_wait(stream))
+
+    def _look_at_file(self, stream: Stream) -> None:
+        """Say once that the file of a stream has failed."""
+        if stream.file and stream.file.error and not stream.is_file_lost:
+            stream.is_file_lost = True
+            text = f"{stream.file.path}: {why(stream.file.error)}: from here on this output is on the console only\n"
+            self._in_between(stream, stream.prefix + os.fsencode(text))
 
     def _duplicate(self, stream: Stream, data: bytes) -> None:
-        if stream.duplicate is None:
-            return
-        try:
-            _write(stream.duplicate, matching(data, stream.needles, stream.prefix))
-        except OSError:
-            os.close(stream.duplicate)
-            stream.duplicate = None
+        if stream.duplicate and (found := matching(data, stream.needles, stream.prefix)):
+            self._writer.put(stream.duplicate, found)
+            self._watch(stream, not self._has_to_wait(stream))
 
     # --- consoles
 
@@ -226,9 +309,55 @@ class LogPump:
         return console
 
     def _to_console(self, stream: Stream, text: bytes) -> None:
+        """Show whole lines. The first one may be on the console already, as far as it was written then."""
+        if not text:
+            return
+        console = self._console(stream)
+        if stream.shown:
+            text = text[len(stream.prefix) + stream.shown :]
+            if console.open is not stream:  # that line has ended there: what is new of it gets a line of its own
+                text = text[1:] if text.startswith(b"\n") else stream.prefix + text
+            stream.shown = 0
+        if console.open is stream:
+            console.open = None
         if text:
-            console = self._console(stream)
+            self._begin_line(console)
             console.to.put(text)
+            self._settle(console)
+
+    def _in_between(self, stream: Stream, line: bytes) -> None:
+        """Show a line that is none of the stream's own."""
+        console = self._console(stream)
+        self._begin_line(console)
+        console.to.put(line)
+        self._settle(console)
+
+    def _begin_line(self, console: _Console) -> None:
+        """End the unfinished line that is the last one on the console, if there is one."""
+        if console.open:
+            console.open = None
+            console.to.put(b"\n")
+
+    def _expect_prompt(self, stream: Stream) -> None:
+        """Have an unfinished line shown, if none of it follows soon."""
+        if len(showable(stream.rest)) > stream.shown:
+            self._prompts[stream] = time.monotonic() + self._prompt_s
+        else:
+            self._prompts.pop(stream, None)
+
+    def _until_prompt_s(self) -> float | None:
+        return max(min(self._prompts.values()) - time.monotonic(), 0.0) if self._prompts else None
+
+    def _show_prompts(self) -> None:
+        now = time.monotonic()
+        for stream in [stream for stream, due in self._prompts.items() if due <= now]:
+            del self._prompts[stream]
+            console, text = self._console(stream), showable(stream.rest)
+            if console.open is not stream:
+                self._begin_line(console)
+                console.to.put(stream.prefix)
+            console.to.put(text[stream.shown :])
+            console.open, stream.shown = stream, len(text)
             self._settle(console)
 
     def _settle(self, console: _Console) -> None:
@@ -246,7 +375,15 @@ class LogPump:
         if paused or console.paused:
             console.paused = paused
             for stream in console.streams:
-                self._watch(stream, not paused)
+                self._watch(stream, not self._has_to_wait(stream))
+
+    def _has_to_wait(self, stream: Stream) -> bool:
+        """Return True if it has ended, or if its console or one of its files has too much to take already."""
+        if stream.ending:
+            return True
+        if any(file and file.is_full for file in (stream.file, stream.duplicate)):
+            return True
+        return any(each.paused and stream in each.streams for each in self._consoles.values())
 
     def _watch(self, stream: Stream, watched: bool) -> None:
         if watched != stream.watched:
@@ -255,15 +392,3 @@ class LogPump:
                 self._epoll.register(stream.source, select.EPOLLIN)
             else:
                 self._epoll.unregister(stream.source)
-
-
-def _appended(path: Path, undo: ExitStack) -> int:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-    undo.callback(os.close, descriptor)
-    return descriptor
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]

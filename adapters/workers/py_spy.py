@@ -25,6 +25,8 @@ _THREADS_MAX = _FRAMES_MAX = 100
 """So much is told, as by Python itself."""
 _NAME_MAX = 512
 _PAUSE_S = 0.005
+_EXPENDABLE = 1000
+"""The `oom_score_adj` of a process that the kernel kills first when memory is short."""
 
 
 def py_spy() -> str | None:
@@ -74,7 +76,10 @@ def _is_python(pid: int) -> bool:
 def _started(program: str, pid: int, file: int) -> subprocess.Popen[bytes]:
     words = [program, "dump", "--nonblocking", "--json", "--pid", str(pid)]
     null = subprocess.DEVNULL
-    return subprocess.Popen(words, stdin=null, stdout=file, stderr=null, env=without_secrets())
+    process = subprocess.Popen(words, stdin=null, stdout=file, stderr=null, env=without_secrets())
+    with suppress(OSError):  # it is never spared as the agent is, whose score it inherits
+        Path(f"/proc/{process.pid}/oom_score_adj").write_text(f"{_EXPENDABLE}\n")
+    return process
 
 
 def text_of(pid: int, data: bytes) -> str:

@@ -42,6 +42,8 @@ _EXEC_TIMEOUT_S = 0.1
 _TRACKER = b"from multiprocessing.resource_tracker import main"
 _ARGUMENTS, _ENVIRONMENT = (48, 49), (50, 51)
 """The fields of /proc/PID/stat that say where these begin and end in its memory, numbered as proc(5) does."""
+_LOOK_S = 0.005
+"""The pause between two looks at a dying process where there is no pidfd."""
 _READS_MAX = 1000
 _READ_PAUSE_S = 0.001
 """So often, with this pause, a process is looked at that is in the middle of an exec."""
@@ -80,7 +82,7 @@ def kill_carriers(token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S) -> tu
 def cleans_up(pid: int) -> bool:
     """Return True if this process only removes the shared memory and the semaphores that others leave: multiprocessing's
     resource tracker, or torch's manager of shared memory. It ends by itself when those others are dead."""
-    words = _shown(pid, "cmdline", _ARGUMENTS).split(b"\0")
+    words = command_of(pid).split(b"\0")
     return words[0].rpartition(b"/")[2] == b"torch_shm_manager" or any(word.startswith(_TRACKER) for word in words)
 
 
@@ -117,6 +119,11 @@ def _kill(pid_or_minus_group: int) -> None:
 def _processes() -> list[int]:
     me = os.getpid()
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != me]
+
+
+def command_of(pid: int) -> bytes:
+    """Return the command line of a process; empty if it is gone, or another user's."""
+    return _shown(pid, "cmdline", _ARGUMENTS)
 
 
 def environment_of(pid: int) -> bytes:
@@ -156,13 +163,25 @@ def _wait_for(pids: list[int], dying_timeout_s: float = _DYING_TIMEOUT_S) -> Non
     for pid in pids:
         try:
             pidfds.append(os.pidfd_open(pid))
-        except OSError:
+        except ProcessLookupError:
             pass
+        except OSError:  # this kernel has none
+            while _is_dying(pid) and time.monotonic() < ends_at:
+                _pause(_LOOK_S)
     for pidfd in pidfds:
         ready = select.poll()
         ready.register(pidfd, select.POLLIN)
         ready.poll(max(ends_at - time.monotonic(), 0) * 1000)
         os.close(pidfd)
+
+
+def _is_dying(pid: int) -> bool:
+    """Return True if this process, which was killed, is not dead yet."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return stat.read().rpartition(b")")[2].split()[0] not in b"ZX"
+    except OSError:
+        return False
 
 
 def _pause(span_s: float) -> None:

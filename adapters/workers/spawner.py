@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 from attrs import frozen
 
 from .programs import check_program, find_setpriv, ignoring
-from .stack_handler import StackHandler
+from .start_up import StartUp
 from .worker_port import WorkerSpec
+
+_PAUSE_S, _PAUSE_MAX_S = 0.001, 0.05
 
 
 @frozen
@@ -23,6 +26,18 @@ class Death:
     dumped: bool = False
 
 
+@frozen
+class WorkerStart:
+    """A worker starts with this. A stream that is None is inherited from the agent."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    stdout: int | None
+    stderr: int | None
+    reports: int | None = None
+    """The worker's descriptor for reports (reports.py), None: it reports nothing."""
+
+
 class Process(Protocol):
     """A worker, leader of a session of its own; dead or alive, its number is its own until it is reaped."""
 
@@ -30,11 +45,9 @@ class Process(Protocol):
     def pid(self) -> int:
         """Its process id and that of its group."""
 
-    def reap(self) -> Death:
-        """Wait for its death."""
-
-    def reap_if_dead(self) -> bool:
-        """Reap it if it is dead; return True if so."""
+    def reap(self, timeout_s: float) -> Death | None:
+        """Wait for its death and reap it; None if that takes longer. A dead one that another process traces can be reaped
+        only when that one has let it go."""
 
 
 class Spawner(Protocol):
@@ -43,10 +56,8 @@ class Spawner(Protocol):
     def check(self, specs: Sequence[WorkerSpec]) -> None:
         """Raises CannotStart if a worker could not be made."""
 
-    def spawn(
-        self, command: Sequence[str], environment: Mapping[str, str], stdout: int | None, stderr: int | None
-    ) -> Process:
-        """A worker whose life is tied to this thread's; None: it inherits the agent's stream. Raises OSError, ValueError."""
+    def spawn(self, start: WorkerStart) -> Process:
+        """Start a worker whose life is tied to this thread's. Raises OSError, ValueError."""
 
     def close(self) -> None:
         """No worker follows, and all are reaped. Idempotent."""
@@ -62,20 +73,24 @@ class Executed:
     def pid(self) -> int:
         return self.popen.pid
 
-    def reap(self) -> Death:
-        return Death(dumped=_has_dumped(self.popen.pid), code=self.popen.wait())
+    def reap(self, timeout_s: float) -> Death | None:
+        return until(self._reaped, timeout_s)
 
-    def reap_if_dead(self) -> bool:
-        return self.popen.poll() is not None
+    def _reaped(self) -> Death | None:
+        try:
+            end = os.waitid(os.P_PID, self.popen.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            return Death(self.popen.wait())
+        return end and Death(self.popen.wait(), end.si_code == os.CLD_DUMPED)
 
 
 class Executing:
-    """Programs, each through setpriv. With a handler they are Python's, and begin with our start-up code."""
+    """Programs, each through setpriv. With a start-up they are Python's, and begin with our start-up code."""
 
-    def __init__(self, stacks: StackHandler | None = None, ignored: int | None = None) -> None:
+    def __init__(self, start_up: StartUp | None = None, ignored: int | None = None) -> None:
         """`ignored` is a signal that is for the agent alone, though a scheduler sends it to all processes."""
         self._setpriv = "setpriv"
-        self._stacks = stacks
+        self._start_up = start_up
         self._ignored = ignored
 
     def check(self, specs: Sequence[WorkerSpec]) -> None:
@@ -83,21 +98,30 @@ class Executing:
         for program, path in dict.fromkeys((spec.command[0], spec.environment.get("PATH")) for spec in specs):
             check_program(program, path)
 
-    def spawn(
-        self, command: Sequence[str], environment: Mapping[str, str], stdout: int | None, stderr: int | None
-    ) -> Process:
+    def spawn(self, start: WorkerStart) -> Process:
+        environment, reports = start.environment, start.reports
         return Executed(
             subprocess.Popen(
-                [self._setpriv, "--pdeathsig", "KILL", "--", *ignoring(self._ignored, command)],
-                env=self._stacks.environment(environment) if self._stacks else environment,
-                stdout=stdout,
-                stderr=stderr,
+                [self._setpriv, "--pdeathsig", "KILL", "--", *ignoring(self._ignored, start.command)],
+                env=self._start_up.environment(environment, reports or 0) if self._start_up else environment,
+                stdout=start.stdout,
+                stderr=start.stderr,
+                pass_fds=(reports,) if self._start_up and reports else (),
                 start_new_session=True,
             )
         )
 
     def close(self) -> None:
         pass
+
+
+def until(reaped: Callable[[], Death | None], timeout_s: float) -> Death | None:
+    """Return the first death that this finds; None if it finds none in this time. The first look nearly always does."""
+    deadline, pause_s = time.monotonic() + timeout_s, _PAUSE_S
+    while (death := reaped()) is None and time.monotonic() < deadline:
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+    return death
 
 
 @contextmanager
@@ -112,12 +136,3 @@ def bound_to(cpus: frozenset[int] | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-def _has_dumped(pid: int) -> bool:
-    """Wait for its death, leave it to be reaped, and return True if it dumped core."""
-    try:
-        end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return end is not None and end.si_code == os.CLD_DUMPED

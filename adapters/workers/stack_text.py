@@ -38,7 +38,7 @@ class Frame:
     @property
     def is_own(self) -> bool:
         """Return True for the user's own code: no installed package, and not Python's library."""
-        return _INSTALLED.search(self.file) is None
+        return is_own(self.file)
 
     @property
     def place(self) -> str:
@@ -51,6 +51,11 @@ class Thread:
 
     frames: tuple[Frame, ...] = ()
     is_current: bool = False
+
+
+def is_own(file: str) -> bool:
+    """Return True for a file of the user's own code."""
+    return _INSTALLED.search(file) is None
 
 
 def threads(text: str) -> tuple[Thread, ...]:

@@ -1,6 +1,6 @@
 """The stacks of a node's workers, asked for all at once: what each of them was doing.
 
-Python writes them itself where the start-up code has asked it to (stack_handler.py), in milliseconds. The agent sends the
+Python writes them itself where the start-up code has asked it to (start_up.py), in milliseconds. The agent sends the
 signal only to a process that catches it and still has our file open: a program that was executed afresh has neither, and the
 signal would kill it. Any other worker, and one that does not answer in time, is read by py-spy, if that is installed and the
 kernel allows it. Else the kernel tells state, wait channel and system call. Arguments of calls and values of variables are
@@ -20,10 +20,11 @@ from pathlib import Path
 
 from attrs import define, evolve, frozen
 
+from .. import pidfds
 from ..terminal import printable
 from .py_spy import texts_of
-from .stack_handler import StackHandler
 from .stack_text import as_traceback, main_thread, place
+from .start_up import StackHandler
 
 TIMEOUT_S = 1.0
 """All workers together have so long to answer."""
@@ -171,7 +172,7 @@ def _ask(pid: int, handler: StackHandler, ends: bool) -> _Asked | None:
     """Send the signal; None to a worker that would not write its stacks, or that may not be disturbed now."""
     bit = 1 << (handler.signum - 1)
     try:
-        process = os.pidfd_open(pid)
+        process = pidfds.opened(pid)
     except OSError:
         return None
     try:
@@ -196,10 +197,10 @@ def _sent(process: int, pid: int, signum: int, resume: bool) -> bool:
     import ctypes  # a job in which nothing fails needs none of it
 
     with suppress(OSError, AttributeError):
-        signal.pidfd_send_signal(process, 0)
+        pidfds.send(process, 0)
         if ctypes.CDLL(None).tgkill(pid, pid, signum) == 0:
             if resume:
-                signal.pidfd_send_signal(process, signal.SIGCONT)
+                pidfds.send(process, signal.SIGCONT)
             return True
     return False
 

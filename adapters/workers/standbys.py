@@ -2,7 +2,7 @@
 
 A standby is started and tied to the agent like a worker, by the agent's own thread: setpriv, a session of its own, the
 reaper. Its command is that of a local rank. `spawn` hands a worker's environment and output to a standby with that command,
-and executes the program afresh if there is none. So a start never fails for want of a standby. One that still imports is
+and executes the program afresh if there is none. So a start never fails for lack of standbys. One that still imports is
 taken too: it is ahead of a new process.
 
 The first standbys start together, while the node waits for the others. Later ones start one at a time, when the workers
@@ -36,10 +36,10 @@ from .environment import command, lasting_environment, names_of_round
 from .guard import Guard
 from .programs import find_setpriv, ignoring
 from .script_imports import EarlyImport, Imports, imports_of, named
-from .spawner import Executed, Process, Spawner, bound_to
-from .stack_handler import HOOK, StackHandler
+from .spawner import Executed, Process, Spawner, WorkerStart, bound_to
+from .start_up import HOOK, StartUp
 from .watcher import Watcher
-from .worker_port import CannotStart, StandbyNews, StandbySaid, StandbysReady, WorkerSpec
+from .worker_port import CannotStart, Remark, StandbyNews, StandbysReady, WorkerSpec
 
 _VARIABLE = "ELASTIC_STANDBY"
 _PACKET_MAX = 65_536
@@ -83,7 +83,7 @@ class Standbys:
         clock: Callable[[], float],
         tell: Callable[[int], None],
         gpus: str = _GPUS,
-        stacks: StackHandler | None = None,
+        start_up: StartUp | None = None,
     ) -> None:
         self._settings = settings
         self._wanted = wanted
@@ -98,7 +98,7 @@ class Standbys:
         self._clock = clock
         self._tell = tell
         self._gpus = gpus
-        self._stacks = (stacks.signum, stacks.descriptor) if stacks else None
+        self._start_up = start_up
         self._imports: Sequence[EarlyImport] = ()
         self._tainted: set[str] = set()
         self._standbys: dict[int, _Standby] = {}
@@ -117,18 +117,16 @@ class Standbys:
         self._attempt += 1
         self._spawner.check(specs)
 
-    def spawn(
-        self, command: Sequence[str], environment: Mapping[str, str], stdout: int | None, stderr: int | None
-    ) -> Process:
-        while standby := self._next_for(tuple(command)):
+    def spawn(self, start: WorkerStart) -> Process:
+        while standby := self._next_for(tuple(start.command)):
             try:
-                self._go(standby, environment, stdout, stderr)
+                self._go(standby, start if self._start_up else evolve(start, reports=None))
             except OSError:  # it has died, and nobody knows that yet
                 self._discard(standby)
             else:
                 self._became_workers += 1
                 return Executed(standby.popen)
-        return self._spawner.spawn(command, environment, stdout, stderr)
+        return self._spawner.spawn(start)
 
     def close(self) -> None:
         """Kill and reap all standbys. Idempotent."""
@@ -151,7 +149,7 @@ class Standbys:
 
     @property
     def note(self) -> StandbyNote:
-        """Return what people are told of them in the store."""
+        """Return what the store says of them to people."""
         return StandbyNote(self.ready, self._imports_s)
 
     @property
@@ -205,7 +203,7 @@ class Standbys:
             case ["ready", seconds, holder]:
                 return self._became_ready(standby, float(seconds), holder)
             case ["failed", module, why]:
-                return self._switch_off(f"import {module} raises {why}; mend it, or name other modules with --preload")
+                return self._switch_off(f"import {module} raises {why}; fix it, or name other modules with --preload")
             case ["asked", module, name, by, tainted, others]:
                 return self._leave_out(standby, module, name, by, _words(tainted), _words(others))
             case _:
@@ -222,7 +220,7 @@ class Standbys:
         if holder and not self._has_told_holder:
             self._has_told_holder = True
             news.append(
-                StandbySaid(
+                Remark(
                     f"import {holder} opens a GPU, so a standby holds memory of it; name the imports without it by --preload"
                 )
             )
@@ -247,13 +245,13 @@ class Standbys:
         missing = self._missing()
         for command_ in missing[:1] if self._busy else missing:
             self._start(command_)
-        return [StandbySaid(f"standbys do not import {module}: {by} asks for {name} when it is imported")]
+        return [Remark(f"standbys do not import {module}: {by} asks for {name} when it is imported")]
 
     def _switch_off(self, why: str) -> Sequence[StandbyNews]:
         self._next_at, self._commands = None, []
         for standby in list(self._standbys.values()):
             self._discard(standby)
-        return [StandbySaid(f"standby is off: {why}")]
+        return [Remark(f"standby is off: {why}")]
 
     def _missing(self) -> list[tuple[str, ...]]:
         """Return the commands that no standby has."""
@@ -300,7 +298,8 @@ class Standbys:
                     "PYTHONPATH": os.pathsep.join(filter(None, (str(HOOK), path))),
                     _VARIABLE: f"{theirs.fileno()}:{plan_file.fileno()}",
                 }
-                with bound_to(frozenset({max(os.sched_getaffinity(0))}) if bound else None):
+                cpus = frozenset({max(os.sched_getaffinity(0))}) if bound else None
+                with bound_to(cpus), self._guard.protection.lifted():
                     popen = subprocess.Popen(
                         [find_setpriv(), "--pdeathsig", "KILL", "--", *ignoring(self._settings.drain.ignored, command)],
                         env=environment,
@@ -323,21 +322,22 @@ class Standbys:
         self._watcher.forget(standby.control.fileno())
         self._watcher.watch(standby.control.fileno(), lambda at: self._tell(standby.popen.pid))
 
-    def _go(self, standby: _Standby, environment: Mapping[str, str], stdout: int | None, stderr: int | None) -> None:
+    def _go(self, standby: _Standby, start: WorkerStart) -> None:
         """Raises OSError if it is dead."""
         cpus = sorted(os.sched_getaffinity(0))  # this thread's, which may be bound for this worker's sake
         policy, priority = os.sched_getscheduler(0), os.sched_getparam(0).sched_priority
         orders: dict[str, Any] = {
             "attempt": self._attempt,
-            "environment": dict(environment),
+            "environment": dict(start.environment),
             "cpus": cpus,
             "policy": (policy, priority),
-            "stacks": self._stacks,
+            **_start_up_orders(self._start_up, start.environment, start.reports),
         }
-        streams = (1 if stdout is None else stdout, 2 if stderr is None else stderr)
+        streams = [default if each is None else each for default, each in ((1, start.stdout), (2, start.stderr))]
+        given = [*streams, *filter(None, [start.reports])]
         with _file(orders) as file:
             socket.send_fds(
-                standby.control, [b"go"], [file.fileno(), *streams], socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
+                standby.control, [b"go"], [file.fileno(), *given], socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
             )
         self._let_go(standby)
         with suppress(OSError):
@@ -359,6 +359,15 @@ class Standbys:
         self._guard.forget(pid)
         standby.popen.wait()
         groups.end(pid)
+
+
+def _start_up_orders(start_up: StartUp | None, environment: Mapping[str, str], reports: int | None) -> dict[str, Any]:
+    """Return what a standby does beside the program, and what its environment gets if it executes the program afresh."""
+    if start_up is None:
+        return {"start_up": (0, 0, 0), "afresh": {}}
+    _, _, number = start_up.numbers
+    afresh = start_up.variables(environment.get("PYTHONPATH"), number if reports else 0)
+    return {"start_up": start_up.numbers, "afresh": afresh}
 
 
 def imports(program: Program | Function, environment: Mapping[str, str], preload: Sequence[str] | None) -> Imports:

@@ -37,6 +37,7 @@ class Watcher:
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
         self._epoll.register(self._stop, select.EPOLLIN)
         self._then: dict[int, Callable[[float], None]] = {}
+        self._due: list[tuple[float, Callable[[], None]]] = []
         run = threads.guarded(self._run, failed)
         self._thread = threading.Thread(target=run, name="elastic-watcher", daemon=True)
 
@@ -51,6 +52,10 @@ class Watcher:
         self._then[pidfd] = then
         self._epoll.register(pidfd, _ONCE)
         self.start()
+
+    def later(self, span_s: float, then: Callable[[], None]) -> None:
+        """Call `then` after this span. Only a callback may ask for it."""
+        self._due.append((self._clock() + span_s, then))
 
     def forget(self, pidfd: int) -> None:
         """Watch a pidfd no longer; call this before it is closed. No effect on one that is not watched, or when stopped."""
@@ -70,8 +75,9 @@ class Watcher:
 
     def _run(self) -> None:
         while True:
-            dead = self._epoll.poll()
+            dead = self._epoll.poll(self._until_due_s())
             seen_at = self._clock()
+            self._pass(seen_at)
             for ready, _ in dead:
                 if ready == self._stop:
                     return
@@ -80,6 +86,15 @@ class Watcher:
                         then(seen_at)
                     else:
                         self._watch_on(ready)
+
+    def _until_due_s(self) -> float | None:
+        return max(min(at for at, _ in self._due) - self._clock(), 0.0) if self._due else None
+
+    def _pass(self, now: float) -> None:
+        due = [then for at, then in self._due if at <= now]
+        self._due = [each for each in self._due if each[0] > now]
+        for then in due:
+            then()
 
     def _watch_on(self, pidfd: int) -> None:
         with suppress(OSError):  # it has just been forgotten

@@ -7,13 +7,16 @@ The agent's own thread calls; the adapter's threads only call `on_exit`, which p
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from .cgroups import Kills
+
+NOWHERE = Path("/dev/null")
+"""The file that stores nothing."""
 
 
 class CannotStart(Exception):
@@ -21,7 +24,7 @@ class CannotStart(Exception):
 
 
 class Shortage(Exception):
-    """Workers cannot be started for want of processes, threads, descriptors or memory, which the host may have again."""
+    """The host lacks processes, threads, descriptors or memory to start workers, and may have them again."""
 
 
 _PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
@@ -91,13 +94,28 @@ class WorkerSpec:
     prefix: str = ""
     cpus: frozenset[int] | None = None
     """The only CPUs that it may run on; None for those of the agent."""
+    is_group: bool = False
+    """True: a signal is for all processes of its group, and its end is theirs. False: the program alone hears it, for it may
+    need the others, such as loaders, for a last checkpoint."""
+
+
+@frozen
+class Kept:
+    """The last bytes of a stream that the agent carried. `is_written`: its file has them; `has_file`: there is one."""
+
+    last: bytes
+    is_written: bool
+    has_file: bool
 
 
 @frozen
 class Exit:
     """The end of one worker. `code` is subprocess's: negative for a signal. Times are the agent's monotonic clock.
 
-    `dumped`: the kernel says that it wrote a core dump. `kills`: processes that were killed for want of memory meanwhile.
+    `dumped`: the kernel says that it wrote a core dump. `kills`: processes that were killed meanwhile when memory was short.
+    `ending_at` is when the worker reported that its interpreter began to end, if it did. `killed` names the processes of its
+    group that were killed since it had failed. `kept` returns what the agent has of its output; None if it carried none.
+    It may return more until the output is in its files.
     """
 
     local_rank: int
@@ -107,6 +125,9 @@ class Exit:
     died_at: float
     dumped: bool = False
     kills: Kills | None = None
+    ending_at: float | None = None
+    killed: str = ""
+    kept: Callable[[], Kept | None] = field(default=lambda: None, eq=False, repr=False)
 
 
 @frozen
@@ -118,20 +139,13 @@ class StandbysReady:
 
 
 @frozen
-class StandbySaid:
-    """Something about standbys that people should know."""
+class Remark:
+    """A sentence about this node's workers or standbys that people should know."""
 
     text: str
 
 
-@frozen
-class LogsLost:
-    """The workers of a round run without log files; the text says why."""
-
-    text: str
-
-
-StandbyNews: TypeAlias = StandbysReady | StandbySaid
+StandbyNews: TypeAlias = StandbysReady | Remark
 
 
 class Workers(Protocol):
@@ -145,8 +159,12 @@ class Workers(Protocol):
         called from the thread that lives as long as the agent: the kernel ties the workers' death to it.
         """
 
-    def signal(self, signum: int) -> None:
-        """Send a signal to the process group of every worker that was not collected yet."""
+    def signal(self, signum: int, spared: Collection[int] = ()) -> None:
+        """Send a signal to every worker that was not collected yet, but for these local ranks: to its program, or to its
+        process group, as its spec says."""
+
+    def signal_children(self, signum: int) -> None:
+        """Send a signal to the other processes of the groups of those workers that alone heard of it so far."""
 
     def collect(self, local_rank: int, pid: int) -> Exit | None:
         """Kill what is left of the process group of a worker that `on_exit` named, reap it, and read its exit code. Return
@@ -156,8 +174,14 @@ class Workers(Protocol):
         """Collect a worker that may not die when it is killed; None if it is collected already. If it lives on, it is left
         behind, and until it has died `start` refuses."""
 
-    def drain(self, timeout_s: float) -> None:
-        """Wait until the collected workers' output is in its files and on the console."""
+    def left(self) -> Sequence[int]:
+        """Return the living processes that workers which ended with 0 have left."""
+
+    def end_left(self) -> None:
+        """Tell those to end."""
+
+    def drain(self, timeout_s: float) -> bool:
+        """Wait until the collected workers' output is in its files and on the console. Return False if that was too long."""
 
     def close(self) -> None:
         """Kill and reap whatever still lives, stop helpers and threads. Idempotent."""
