@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from elastic.adapters.workers.cgroups import Counter, Kills, counter
+from elastic.adapters.workers.cgroups import Counter, Kills, counter, cpu_quota
 
 V2 = "30 23 0:26 / {mount} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 V1 = "35 31 0:32 / {mount} rw,relatime shared:9 - cgroup cgroup rw,memory\n"
@@ -27,12 +27,15 @@ class Host:
         return folder
 
     def counter(self, groups: str, mount: str = V2, vmstat: str = "") -> Counter | None:
+        return counter(self.proc(groups, mount, vmstat))
+
+    def proc(self, groups: str, mount: str = V2, vmstat: str = "") -> Path:
         proc = self.folder / "proc"
         (proc / "self").mkdir(parents=True)
         (proc / "self" / "cgroup").write_text(groups, errors="surrogateescape")
         (proc / "self" / "mountinfo").write_text(mount.format(mount=self.folder / "cgroup"), errors="surrogateescape")
         (proc / "vmstat").write_text(vmstat)
-        return counter(proc)
+        return proc
 
 
 @pytest.fixture
@@ -92,3 +95,22 @@ def test_a_group_that_is_gone_tells_nothing(host: Host) -> None:
     assert found
     (job / "memory.events").unlink()
     assert found.since(2) is None
+
+
+def test_the_narrowest_quota_of_cpus_counts(host: Host) -> None:
+    host.group("job/step", cpu_max="max 100000\n")
+    host.group("job", cpu_max="250000 100000\n")
+    host.group("", cpu_max="800000 100000\n")
+    assert cpu_quota(host.proc("0::/job/step\n")) == 2.5
+
+
+def test_version_1_has_the_quota_in_two_files(host: Host) -> None:
+    host.group("job", cpu_cfs_quota_us="150000\n", cpu_cfs_period_us="50000\n")
+    host.group("", cpu_cfs_quota_us="-1\n", cpu_cfs_period_us="100000\n")
+    assert cpu_quota(host.proc("3:cpu,cpuacct:/job\n", V1.replace("rw,memory", "rw,cpu,cpuacct"))) == 3.0
+
+
+@pytest.mark.parametrize("text", ["max 100000", "", "x y", "100 0"])
+def test_no_quota_is_read_from_a_file_that_has_none(host: Host, text: str) -> None:
+    host.group("job", cpu_max=text)
+    assert cpu_quota(host.proc("0::/job\n")) is None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,14 +17,16 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from processes import TIMEOUT_S, comes_true, is_alive
+from processes import TIMEOUT_S, comes_true, is_alive, is_stopped
 
+from elastic.adapters.disk import Disk, StandsStill
 from elastic.adapters.workers import child_processes as module
 from elastic.adapters.workers import process_groups as groups
 from elastic.adapters.workers.cgroups import Counter
 from elastic.adapters.workers.child_processes import SubprocessWorkers
+from elastic.adapters.workers.deaths import remark
 from elastic.adapters.workers.guard import Guard
-from elastic.adapters.workers.worker_port import CannotStart, Exit, Shortage, Sink, WorkerSpec
+from elastic.adapters.workers.worker_port import NOWHERE, CannotStart, Exit, Shortage, Sink, WorkerSpec
 
 FOREVER = "exec sleep 1000"
 INHERITED = Sink()
@@ -131,14 +135,143 @@ def test_a_worker_may_be_bound_to_some_cpus_and_its_starter_keeps_its_own(node: 
     assert os.sched_getaffinity(0) == before
 
 
-def test_a_signal_reaches_the_whole_group_of_every_worker(node: Node, tmp_path: Path) -> None:
+def test_a_signal_reaches_the_whole_group_of_a_worker_that_may_be_a_shell(node: Node, tmp_path: Path) -> None:
     script = "sleep 1000 & echo $! ; wait"
-    node.start(script, script, stdout=Sink(tmp_path / "pids", console=False))
+    out = Sink(tmp_path / "pids", console=False)
+    node.start_these([evolve(spec(rank, script, stdout=out), is_group=True) for rank in (0, 1)])
     assert comes_true(lambda: (tmp_path / "pids").read_text().count("\n") == 2)
     node.workers.signal(signal.SIGTERM)
     assert sorted([node.dead(), node.dead()]) == [0, 1]
     assert [node.collect(rank).code for rank in (0, 1)] == [-signal.SIGTERM] * 2
     assert not any(is_alive(int(pid)) for pid in (tmp_path / "pids").read_text().split())
+
+
+ASKS_ITS_CHILD = """
+import signal, subprocess, sys
+child = subprocess.Popen(["sh", "-c", sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def on_term(signum, frame):
+    answer, _ = child.communicate("batch" + chr(10))
+    print("saved", answer.strip(), flush=True)
+    sys.exit(9)
+signal.signal(signal.SIGTERM, on_term)
+print("ready", child.pid, flush=True)
+signal.pause()
+"""
+
+
+def python(local_rank: int, program: str, *arguments: str, out: Path) -> WorkerSpec:
+    command = (sys.executable, "-c", program, *arguments)
+    return WorkerSpec(local_rank, command, dict(os.environ), Sink(out, console=False), INHERITED)
+
+
+def test_what_is_killed_since_its_worker_failed_is_named(node: Node) -> None:
+    node.start("sleep 1000 & exit 3", "exit 3")
+    exits = [node.collect(rank) for rank in sorted((node.dead(), node.dead()))]
+    assert re.fullmatch(r"1 process killed with it: s\w+ \(pid \d+\)", exits[0].killed)
+    assert exits[1].killed == ""
+    assert remark(exits[0]) == exits[0].killed
+
+
+def test_a_signal_reaches_a_worker_that_is_stopped(node: Node) -> None:
+    (pid,) = node.start(FOREVER)
+    os.kill(pid, signal.SIGSTOP)
+    assert comes_true(lambda: is_stopped(pid))
+    node.workers.signal(signal.SIGTERM)
+    assert not is_stopped(pid)
+    assert node.collect(node.dead()).code == -signal.SIGTERM
+
+
+def test_a_program_that_is_told_to_end_still_has_the_processes_that_it_started(node: Node, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    node.start_these([python(0, ASKS_ITS_CHILD, "read line; echo $line", out=out)])
+    assert comes_true(lambda: "ready" in out.read_text())
+    node.workers.signal(signal.SIGTERM)
+    assert node.collect(node.dead()).code == 9
+    assert "saved batch" in out.read_text()
+
+
+def test_what_a_stopped_program_leaves_is_told_to_end_before_it_is_killed(node: Node, tmp_path: Path) -> None:
+    """One that heeds SIGTERM has its handler run; one that does not is killed."""
+    heeds, ignores = (
+        "trap 'echo heard; exit' TERM; echo up; while :; do sleep 0.01; done",
+        "trap '' TERM; echo up; sleep 1000",
+    )
+    script = f"({heeds}) & ({ignores}) & wait"
+    out = tmp_path / "out"
+    node.start_these([spec(0, script, stdout=Sink(out, console=False))])
+    assert comes_true(lambda: out.read_text().count("up") == 2)
+    node.workers.signal(signal.SIGTERM)
+    pid = node.pids[0]
+    assert node.collect(node.dead()).code == -signal.SIGTERM
+    assert "heard" in out.read_text()
+    assert groups.members(pid) == []
+
+
+def test_the_children_of_a_program_can_be_told_to_end_before_it_is_killed(node: Node, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    child = "trap 'echo heard; exit' TERM; echo up; while :; do sleep 0.01; done"
+    node.start_these(
+        [
+            spec(0, f"trap '' USR1; ({child}) & wait; wait; echo outlived; {FOREVER}", stdout=Sink(out, console=False)),
+            evolve(spec(1, FOREVER), is_group=True),
+        ]
+    )
+    assert comes_true(lambda: "up" in out.read_text())
+    node.workers.signal(signal.SIGUSR1)
+    assert node.dead() == 1
+    node.workers.signal_children(signal.SIGTERM)
+    assert comes_true(lambda: "outlived" in out.read_text())
+    assert "heard" in out.read_text()
+
+
+SAVES_AFTER_ITS_SHELL = """
+import signal, sys
+def on_term(signum, frame):
+    print("asked", flush=True)
+    sys.stdin.readline()
+    print("saved", flush=True)
+    sys.exit()
+signal.signal(signal.SIGTERM, on_term)
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+def test_the_end_of_a_shell_is_that_of_what_it_started_which_is_named_meanwhile(
+    make: Callable[..., Node], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "NAMED_AFTER_S", 0.0)
+    remarks: SimpleQueue[str] = SimpleQueue()
+    node = make(remark=remarks.put)
+    out, gate = tmp_path / "out", tmp_path / "gate"
+    os.mkfifo(gate)
+    script = f"{sys.executable} -c '{SAVES_AFTER_ITS_SHELL}' <>{gate} & wait"
+    node.start_these([evolve(spec(0, script, stdout=Sink(out, console=False)), is_group=True)])
+    assert comes_true(lambda: "ready" in out.read_text())
+    (program,) = [pid for pid in groups.members(node.pids[0]) if pid != node.pids[0]]
+    node.workers.signal(signal.SIGTERM)
+    assert remarks.get(timeout=TIMEOUT_S) == (
+        "local rank 0 has ended, and 1 process of its group runs on until SIGKILL: "
+        f"{Path(f'/proc/{program}/comm').read_text().strip()} (pid {program})"
+    )
+    assert node.inbox.empty()
+    gate.write_text("\n")
+    assert node.collect(node.dead()).code == -signal.SIGTERM
+    assert "saved" in out.read_text()
+
+
+def test_the_kill_of_a_shell_that_has_ended_is_that_of_what_it_started(node: Node, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ignores = "trap '' TERM; echo $$; sleep 1000"
+    node.start_these([evolve(spec(0, f'sh -c "{ignores}" & wait', stdout=Sink(out, console=False)), is_group=True)])
+    assert comes_true(lambda: out.read_text().endswith("\n"))
+    node.workers.signal(signal.SIGTERM)
+    pid = node.pids[0]
+    assert comes_true(lambda: Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z")
+    assert groups.members(pid)
+    node.workers.signal(signal.SIGKILL)
+    assert node.collect(node.dead()).code == -signal.SIGTERM
+    assert groups.members(pid) == []
 
 
 def test_no_process_of_a_workers_group_lives_once_it_is_collected(node: Node, tmp_path: Path) -> None:
@@ -217,11 +350,29 @@ def test_a_start_that_fails_half_way_kills_and_reaps_what_it_started_and_tells_o
     assert node.run("exit 5") == [5]
 
 
-def test_a_log_file_that_cannot_be_opened_is_named(node: Node, tmp_path: Path) -> None:
-    file = tmp_path / "no" / "stdout.log"
-    for console in (True, False):
-        with pytest.raises(CannotStart, match=f"no such file or directory: {file}"):
-            node.start(FOREVER, stderr=Sink(), stdout=Sink(file, console))
+@pytest.mark.parametrize("console", [False, True], ids=["redirected", "teed"])
+def test_a_log_file_that_cannot_be_made_is_named_and_its_worker_writes_to_the_console(
+    make: Callable[..., Node], capfd: pytest.CaptureFixture[str], console: bool
+) -> None:
+    remarks: SimpleQueue[str] = SimpleQueue()
+    node = make(remark=remarks.put)
+    assert node.run("echo said", stdout=Sink(Path("/proc/none"), console=console)) == [0]
+    assert remarks.get(timeout=TIMEOUT_S) == "/proc/none: no such file or directory: this output is on the console only"
+    assert node.workers.drain(TIMEOUT_S)
+    assert capfd.readouterr().out == "said\n"
+
+
+def test_output_for_nowhere_stays_off_the_console_also_while_the_disk_stands_still(
+    make: Callable[..., Node], capfd: pytest.CaptureFixture[str]
+) -> None:
+    remarks, disk, answers = SimpleQueue[str](), Disk(), threading.Event()
+    with pytest.raises(StandsStill):
+        disk.do(answers.wait, patience_s=0.0)
+    node = make(remark=remarks.put, disk=disk)
+    assert node.run("echo filtered", stdout=Sink(NOWHERE, console=False)) == [0]
+    assert remarks.empty() and not capfd.readouterr().out
+    answers.set()
+    assert comes_true(lambda: not disk._stands_still())
 
 
 def test_a_command_that_no_system_call_takes_cannot_be_started(node: Node) -> None:
@@ -294,7 +445,68 @@ def test_a_worker_that_cannot_be_killed_in_time_does_not_hold_up_the_close(make:
     node.workers.close()
     os.close(never)
     os.close(other_end)
-    assert worker.process.reap().code == -signal.SIGKILL and not is_alive(pid)
+    death = worker.process.reap(TIMEOUT_S)
+    assert death and death.code == -signal.SIGKILL and not is_alive(pid)
+
+
+TRACES = """
+import ctypes, sys, time
+assert ctypes.CDLL(None, use_errno=True).ptrace(0x4206, int(sys.argv[1]), 0, 0) == 0
+print("traces", flush=True)
+time.sleep(1000)
+"""
+"""PTRACE_SEIZE, and no wait: so a debugger that was stopped, or hangs."""
+
+
+def test_a_worker_that_a_debugger_holds_when_it_is_killed_is_left_behind_and_the_debugger_named(
+    make: Callable[..., Node],
+) -> None:
+    remarks: SimpleQueue[str] = SimpleQueue()
+    node = make(remark=remarks.put)
+    (pid,) = node.start(FOREVER)
+    with subprocess.Popen([sys.executable, "-c", TRACES, str(pid)], stdout=subprocess.PIPE) as debugger:
+        try:
+            assert debugger.stdout and debugger.stdout.readline() == b"traces\n"
+            name = Path(f"/proc/{debugger.pid}/comm").read_text().strip()
+            held = f"{name} (pid {debugger.pid})"
+            node.workers.signal(signal.SIGKILL)
+            assert remarks.get(timeout=TIMEOUT_S) == f"local rank 0 (pid {pid}) is traced by {held}, which may hold it"
+            assert node.collect(node.dead()).code == -signal.SIGKILL
+            killed = f"a worker that has ended (pid {pid}) is held by {held}, which traces it: end that"
+            assert remarks.get(timeout=TIMEOUT_S) == killed
+            with pytest.raises(CannotStart, match="which traces it: end that"):
+                node.start("exit 0")
+        finally:
+            debugger.kill()
+    node.inbox = SimpleQueue()
+    assert comes_true(lambda: not is_alive(pid))
+    assert node.run("exit 0") == [0]
+
+
+def test_a_worker_that_ended_by_itself_and_that_a_debugger_holds_keeps_its_exit_code(
+    node: Node, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    (pid,) = node.start(f"read line <{gate}; exit 7")
+    with subprocess.Popen([sys.executable, "-c", TRACES, str(pid)], stdout=subprocess.PIPE) as debugger:
+        try:
+            assert debugger.stdout and debugger.stdout.readline() == b"traces\n"
+            gate.write_text("go\n")
+            assert node.collect(node.dead()).code == 7
+        finally:
+            debugger.kill()
+    node.inbox = SimpleQueue()
+    assert comes_true(lambda: not is_alive(pid))
+    assert node.run("exit 0") == [0]
+
+
+def test_a_worker_that_its_own_child_traces_is_collected_with_its_exit_code(node: Node) -> None:
+    (pid,) = node.start(f"{sys.executable} -c '{TRACES}' $$ & sleep 1000 & wait")
+    assert comes_true(lambda: groups.tracer(pid) is not None)
+    node.workers.signal(signal.SIGKILL)
+    assert node.collect(node.dead()).code == -signal.SIGKILL
+    assert not is_alive(pid) and groups.members(pid) == []
 
 
 def test_a_worker_that_is_given_up_and_dies_is_collected_as_any_other(node: Node) -> None:
@@ -337,7 +549,7 @@ def test_a_generation_costs_no_descriptors_and_leaves_none_at_the_end(
     for _ in range(30):
         node.run("echo a", "echo b >&2", stdout=out, stderr=Sink(tmp_path / "err", console=False))
         with pytest.raises(CannotStart):
-            node.start("exit 0", "exit 0", stdout=out, stderr=Sink(tmp_path / "no" / "err"))
+            node.start("exit 0", "exit \0 0", stdout=out)
         # two for each of the watcher, the pump and the reaper, one for the console; the pump may still be closing a stream
         assert comes_true(lambda: len(descriptors() - before) == 7), descriptors() - before
     node.workers.close()
@@ -383,8 +595,11 @@ def test_without_files_a_worker_writes_to_the_agents_own_streams(node: Node, cap
 
 
 def test_threads_and_the_reaper_come_with_the_first_generation_only(node: Node) -> None:
+    before = set(threading.enumerate())  # other tests may have left some
+
     def threads() -> list[str]:
-        return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("elastic"))
+        new = set(threading.enumerate()) - before
+        return sorted(thread.name for thread in new if thread.name.startswith("elastic"))
 
     assert threads() == [] and node.workers._guard.pid is None
     node.run("exit 0")

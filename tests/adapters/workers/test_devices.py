@@ -9,7 +9,7 @@ import pytest
 from nvmls import FakeNvml
 
 from elastic.adapters.workers import devices
-from elastic.adapters.workers.devices import Kind, count_devices
+from elastic.adapters.workers.devices import Kind, count_devices, few_cpus, usable_cpus
 from elastic.adapters.workers.nvml import NoDevices, Nvml
 from elastic.adapters.workers.spawner import bound_to
 
@@ -37,12 +37,25 @@ def gpus(visible: str | None, *uuids: str | bytes, slices: tuple[tuple[str | Non
 
 
 def test_cpu_is_the_number_of_cpus_and_asks_nobody() -> None:
-    assert count_devices("cpu", {}, lambda: FakeNvml(works=False)) == CPUS
+    assert count_devices("cpu", {}, lambda: FakeNvml(works=False)) == usable_cpus()
 
 
 def test_cpus_that_this_process_may_not_use_do_not_count() -> None:
     with bound_to(frozenset({max(os.sched_getaffinity(0))})):
         assert count_devices("cpu") == 1
+
+
+@pytest.mark.parametrize(("quota", "usable"), [(None, CPUS), (1000.0, CPUS), (1.9, 1), (0.2, 1)])
+def test_cpus_for_which_the_cgroup_has_no_time_do_not_count(quota: float | None, usable: int) -> None:
+    assert usable_cpus(lambda: quota) == usable
+
+
+def test_workers_that_share_fewer_cpus_than_the_host_has_are_told() -> None:
+    there = os.cpu_count() or 1
+    assert few_cpus(8, lambda: 0.5).startswith(
+        f"8 workers share 1 CPU of {there}; Slurm gives more by srun --cpus-per-task"
+    )
+    assert few_cpus(1, lambda: 0.5) == few_cpus(10_000, lambda: None) == ""
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from attrs import evolve
 
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.workers.attempts import Attempt, again
-from elastic.adapters.workers.environment import command, environment
+from elastic.adapters.workers.environment import OURS, command, environment, inherited
 from elastic.adapters.workers.progress import VARIABLE as PROGRESS
 from elastic.adapters.workers.worker_port import WorkerSpec
 from elastic.core.group import Alone
@@ -19,6 +20,7 @@ from elastic.core.ranks import assign
 from elastic.core.rendezvous import Limits, Settings
 from elastic.core.world import Endpoint, Generation, Life, Member, Node, Profile, WorldId, world_of
 
+ROOT = Path(__file__).parents[3]
 FIRST, SECOND = Node("a", 1), Node("b", 1)
 WORLD = world_of(
     WorldId(Life("l"), 4),
@@ -63,10 +65,10 @@ def test_workers_that_started_together_know_how_many_they_are_and_one_that_start
     there = found(SECOND, 1)
     assert there["ELASTIC_PARTY"] == "3 b#1"
     first = Attempt(SECOND, "host-b", 4, assign(WORLD)[SECOND], WorkerSpec(1, ("x",), there), None)
-    assert again(first, 1).spec.environment == {**there, "ELASTIC_PARTY": "1 b#1"}
-    paged = again(again(evolve(first, spec=evolve(first.spec, environment={PROGRESS: "/r/progress.4.3"})), 1), 2)
+    assert again(first, 1, 0).spec.environment == {**there, "ELASTIC_PARTY": "1 b#1"}
+    paged = again(again(evolve(first, spec=evolve(first.spec, environment={PROGRESS: "/r/progress.4.3"})), 1, 0), 2, 0)
     assert paged.spec.environment[PROGRESS] == "/r/progress.4.3.2"  # a name may not grow with the starts
-    assert again(evolve(first, error_file=Path("/logs/error.json")), 2).error_file == Path("/logs/error.2.json")
+    assert again(evolve(first, error_file=Path("/logs/error.json")), 2, 0).error_file == Path("/logs/error.2.json")
 
 
 def test_all_workers_of_a_round_meet_at_the_port_of_the_first_node() -> None:
@@ -139,3 +141,23 @@ def test_with_a_virtual_local_rank_each_worker_has_its_own_device_as_its_only_on
 def test_devices_stay_as_they_are_inherited_without_it() -> None:
     assert found(SECOND, 1, environment={"CUDA_VISIBLE_DEVICES": "4,5"})["CUDA_VISIBLE_DEVICES"] == "4,5"
     assert "CUDA_VISIBLE_DEVICES" not in found(SECOND, 1)
+
+
+KEPT = {
+    "ELASTIC_AGENT": "names the outer launchers, whose reapers find the workers of an inner one",
+    "ELASTIC_STORE_TOKEN": "a user's secret, which secret_variables.py keeps from workers",
+    "ELASTIC_ETCD_PASSWORD": "a user's secret, which secret_variables.py keeps from workers",
+    "ELASTIC_STACKS_SIGNAL": "a user's choice",
+    "ELASTIC_TRACE": "a user's choice, too, for a job without --trace",
+}
+
+
+def test_every_variable_that_a_launcher_sets_is_kept_from_an_inner_launcher() -> None:
+    spelled = {
+        name
+        for room in ("adapters", "cli", "inprocess", "core")
+        for path in sorted((ROOT / room).rglob("*.py"))
+        for name in re.findall(r"[\"'](ELASTIC_[A-Z_]+)[\"']", path.read_text())
+    }
+    assert spelled == OURS | set(KEPT)
+    assert inherited(dict.fromkeys(spelled, "outer")) == dict.fromkeys(KEPT, "outer")

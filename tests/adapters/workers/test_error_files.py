@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic.adapters.workers.error_files import ErrorFile, error_data, exit_sentence, last_exception, read_error_file
-from elastic.core.world import Fault, Node
+from elastic.adapters.workers.error_files import (
+    ErrorFile,
+    end_sentence,
+    error_data,
+    exit_sentence,
+    last_exception,
+    read_error_file,
+    reply,
+)
+from elastic.core.world import Fault, Node, Origin
 
 CALLSTACK = """Traceback (most recent call last):
   File "/torch/errors/__init__.py", line 367, in wrapper
@@ -193,3 +201,27 @@ def test_signals_without_a_name_have_their_number() -> None:
         "killed by signal 32",
         "killed by signal 99",
     ]
+
+
+@pytest.mark.parametrize(
+    ("origin", "code", "known", "said"),
+    [
+        (Origin.RAISE, None, 1, "uncaught exception"),
+        (Origin.RAISE, 1, 1, "exit code 1"),
+        (Origin.RAISE, -15, 1, "uncaught exception, then killed by SIGTERM"),
+        (Origin.RAISE, 3, 3, "uncaught exception, then exit code 3"),
+        (Origin.END, -15, -15, "killed by SIGTERM"),
+        (Origin.ENDING, 7, 7, "ended by itself, exit code 7"),
+    ],
+)
+def test_the_exit_code_of_an_exception_is_pythons_whatever_signal_ended_the_process_then(
+    origin: Origin, code: int | None, known: int, said: str
+) -> None:
+    fault = Fault(Node("n", 1), 0, 3, 1, 8812, code, 2.5, 4, "gpu-02", "", "ValueError: boom", origin=origin)
+    assert (reply(fault)["message"]["errorCode"], end_sentence(fault)) == (known, said)
+
+
+def test_a_worker_that_elastic_ends_after_its_exception_failed_by_that() -> None:
+    late = "still running 2 s after its exception, told to end"
+    fault = Fault(Node("n", 1), 0, 3, 1, 1, -15, 2.5, 4, "gpu", "", "x", remark=late, origin=Origin.RAISE)
+    assert end_sentence(fault) == "uncaught exception"

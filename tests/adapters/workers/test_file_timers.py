@@ -22,7 +22,7 @@ from elastic.adapters.workers import file_timers as module
 from elastic.adapters.workers import stacks
 from elastic.adapters.workers.error_files import read_error_file
 from elastic.adapters.workers.file_timers import FileTimers, parse
-from elastic.adapters.workers.stack_handler import StackHandler
+from elastic.adapters.workers.start_up import StackHandler
 
 Start = Callable[[], subprocess.Popen[bytes]]
 

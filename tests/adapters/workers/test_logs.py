@@ -22,7 +22,7 @@ from elastic.adapters.workers.logs import (
     sinks,
     tail,
 )
-from elastic.adapters.workers.worker_port import Duplicate, LogsLost, Sink
+from elastic.adapters.workers.worker_port import Duplicate, Remark, Sink
 
 
 def test_one_digit_is_for_all_ranks() -> None:
@@ -98,7 +98,8 @@ def test_the_error_file_is_named_in_the_environment_if_anything_is_stored(tmp_pa
     own = OwnLogs(Logs(str(tmp_path)), make_run_directory(str(tmp_path), "job"))
     environments: dict[int, dict[str, str]] = {0: {"A": "b"}, 1: {"TORCHELASTIC_ERROR_FILE": "/of/another/launcher"}}
     places = own.places(3, environments)
-    error_file = own.directory.root and own.directory.root / "attempt_3" / "1" / "error.json"
+    assert own.directory and own.directory.root
+    error_file = own.directory.root / "attempt_3" / "1" / "error.json"
     assert places[1].error_file == error_file and environments[1] == {"TORCHELASTIC_ERROR_FILE": str(error_file)}
     assert environments[0]["A"] == "b"
     stored = OwnLogs(Logs("/dev/null"), make_run_directory("/dev/null", "job"))
@@ -153,20 +154,20 @@ def test_dev_null_stores_nothing() -> None:
 
 
 def test_a_round_whose_directories_cannot_be_made_runs_on_the_console_and_it_is_told_once(tmp_path: Path) -> None:
-    told: list[LogsLost] = []
+    told: list[Remark] = []
     asked = Logs(str(tmp_path), redirects=ALL, tee=Streams(ranks={1: Std.OUT}), shown=frozenset({0, 1}))
     own = OwnLogs(asked, make_run_directory(str(tmp_path), "job"), told.append)
-    assert own.directory.root is not None
+    assert own.directory and own.directory.root
     own.directory.root.rmdir()
     own.directory.root.symlink_to("/proc")  # where nobody makes a directory, root neither
     environments: dict[int, dict[str, str]] = {rank: {} for rank in range(3)}
     places = own.places(4, environments)
-    assert places[0] == Place(Sink(), Sink(), None)
-    assert places[1] == Place(Sink(Path("/dev/null"), console=True), Sink(), None)
+    carried = Sink(Path("/dev/null"), console=True)
+    assert places[0] == places[1] == Place(carried, carried, None)
     assert places[2] == Place(Sink(Path("/dev/null"), console=False), Sink(Path("/dev/null"), console=False), None)
     assert environments == {rank: {"TORCHELASTIC_ERROR_FILE": ""} for rank in range(3)}
     why = "no such file or directory: the output of round 4 is on the console only"
-    assert told == [LogsLost(f"{own.directory.root}: {why}")]
+    assert told == [Remark(f"{own.directory.root}: {why}")]
 
 
 def test_a_tmpdir_that_is_not_there_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,3 +41,24 @@ def test_an_orphan_that_may_not_be_killed_saves_no_other(of: str) -> None:
     os.kill(int(said[0]), signal.SIGKILL)
     told = [f"orphans that could not be killed live on: {said[0]}"] if of == "an agent" else []
     assert said[1:] == [*told, said[0]]
+
+
+SPARED = """
+import subprocess
+from contextlib import nullcontext
+from elastic.adapters.workers.orphans import Orphans
+
+spared = []
+orphans = Orphans(lambda: nullcontext([each.pid for each in spared]))
+spared += [subprocess.Popen(["sleep", "1000"])]
+other = subprocess.Popen(["sleep", "1000"])
+orphans.kill()
+print(spared[0].poll(), other.wait())
+spared[0].kill()
+"""
+
+
+def test_a_child_that_outlives_the_others_is_spared() -> None:
+    """The store's helper that was started last: the others still ask it."""
+    said = subprocess.run([sys.executable, "-c", SPARED], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert said == "None 0\n", "reaped by the orphans, so nobody knows its exit code any more"

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
+from processes import comes_true
 from torch.distributed.elastic import multiprocessing
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, LogsDest, LogsSpecs
 
 from elastic.adapters.launch_settings import Logs, Std, Streams
+from elastic.adapters.workers.logs import Place
 from elastic.adapters.workers.plugged_logs import GROUP, PluggedLogs, make_plugin
-from elastic.adapters.workers.worker_port import CannotStart, Duplicate, Sink
+from elastic.adapters.workers.worker_port import CannotStart, Duplicate, Remark, Sink
 
 TORCH = "torch.distributed.elastic.multiprocessing:DefaultLogsSpecs"
 
@@ -78,6 +83,40 @@ def test_a_plugin_that_fails_later_fails_the_job_with_its_reason() -> None:
         PluggedLogs(Broken(), Logs()).places(0, {0: {}})
 
 
+class Slow(Reticent):
+    """It answers when it may, and has then done all that it does."""
+
+    def __init__(self) -> None:
+        self.may_answer, self.envs = threading.Event(), dict[int, dict[str, str]]()
+
+    def reify(self, envs: dict[int, dict[str, str]]) -> LogsDest:
+        self.may_answer.wait()
+        super().reify(envs)
+        self.envs = envs
+        return LogsDest()
+
+
+def test_a_plugin_that_answers_too_late_changes_no_environment_of_a_worker() -> None:
+    told, plugin, environments = SimpleQueue[Remark](), Slow(), {0: {"RANK": "0"}}
+    logs = PluggedLogs(plugin, Logs(), told.put, patience_s=0.01)
+    assert logs.places(3, environments) == {0: Place(Sink(), Sink(), None)}
+    assert "the output of round 3 is on the console only" in told.get_nowait().text
+    plugin.may_answer.set()
+    assert comes_true(lambda: plugin.envs == {0: {"RANK": "0", "MINE": "x"}})
+    assert environments == {0: {"RANK": "0"}}
+    logs.close()
+
+
+class Quitting(Reticent):
+    def reify(self, envs: dict[int, dict[str, str]]) -> LogsDest:
+        sys.exit("no place")
+
+
+def test_a_plugin_that_exits_fails_the_job_with_its_reason() -> None:
+    with pytest.raises(CannotStart, match="SystemExit: no place"):
+        PluggedLogs(Quitting(), Logs()).places(0, {0: {}})
+
+
 def test_an_unknown_name_is_answered_with_those_that_there_are() -> None:
     with pytest.raises(
         ValueError, match=r"^no such plugin .*torchrun\.logs_specs\); write one of: default, mine, yours$"
@@ -94,5 +133,5 @@ def test_an_unknown_name_is_answered_with_those_that_there_are() -> None:
     ],
 )
 def test_a_plugin_that_cannot_be_used_is_named_with_the_reason(value: str, why: str) -> None:
-    with pytest.raises(ValueError, match=rf"^{value}: {why}.*; mend the plugin, or leave it out$"):
+    with pytest.raises(ValueError, match=rf"^{value}: {why}.*; fix the plugin, or leave it out$"):
         make_plugin("x", Logs(), installed(("x", value)))

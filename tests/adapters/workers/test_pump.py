@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
@@ -15,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from processes import TIMEOUT_S, comes_true
 
+from elastic.adapters.workers.log_file import WAITING_MAX
 from elastic.adapters.workers.prefixed_lines import LINE_MAX, cut, last, matching
-from elastic.adapters.workers.pump import PENDING_MAX, LogPump
+from elastic.adapters.workers.pump import PENDING_MAX, LogPump, Stream
 from elastic.adapters.workers.worker_port import Duplicate
 
 
@@ -41,7 +43,16 @@ class Pipe:
 
 @pytest.fixture
 def pump() -> Iterator[LogPump]:
-    pump = LogPump()
+    """A pump that shows no unfinished line, also on a machine that stands still for a while."""
+    pump = LogPump(prompt_s=1e6)
+    yield pump
+    pump.close()
+
+
+@pytest.fixture
+def prompting() -> Iterator[LogPump]:
+    """A pump that shows unfinished lines at once."""
+    pump = LogPump(prompt_s=0.0)
     yield pump
     pump.close()
 
@@ -82,6 +93,77 @@ def test_the_file_gets_each_byte_at_once_and_the_console_whole_lines_with_the_pr
     out.end()
     assert comes_true(lambda: shown(console) == b"[w0]:one\n[w0]:two \xff\xfe\n[w0]:three\n")
     assert file.read_bytes() == b"one\ntwo \xff\xfe\nthree"
+
+
+def test_a_prompt_is_shown_and_its_line_goes_on_behind_it(
+    prompting: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path
+) -> None:
+    out = pipe()
+    prompting.follow(out.read, tmp_path / "out", console, "[w0]:")
+    out.send(b"one\n(Pdb) ")
+    assert comes_true(lambda: shown(console) == b"[w0]:one\n[w0]:(Pdb) ")
+    out.send(b"wh")
+    assert comes_true(lambda: shown(console) == b"[w0]:one\n[w0]:(Pdb) wh")
+    out.send(b"ere\r\n")
+    assert comes_true(lambda: shown(console) == b"[w0]:one\n[w0]:(Pdb) where\n")
+    out.send(b"...")
+    assert comes_true(lambda: shown(console) == b"[w0]:one\n[w0]:(Pdb) where\n[w0]:...")
+    out.end()
+    assert comes_true(lambda: shown(console) == b"[w0]:one\n[w0]:(Pdb) where\n[w0]:...\n")
+
+
+def test_a_prompt_ends_when_another_worker_writes_and_what_is_new_follows_in_a_line_of_its_own(
+    prompting: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path
+) -> None:
+    asks, runs = pipe(), pipe()
+    prompting.follow(asks.read, tmp_path / "0", console, "0:")
+    prompting.follow(runs.read, tmp_path / "1", console, "1:")
+    asks.send(b"name? ")
+    assert comes_true(lambda: shown(console) == b"0:name? ")
+    runs.send(b"step 1\n")
+    assert comes_true(lambda: shown(console) == b"0:name? \n1:step 1\n")
+    runs.send(b"and? \xc3")
+    assert comes_true(lambda: shown(console) == b"0:name? \n1:step 1\n1:and? ")
+    asks.send(b"x\n")
+    assert comes_true(lambda: shown(console) == b"0:name? \n1:step 1\n1:and? \n0:x\n")
+    runs.send(b"\xa9")
+    assert comes_true(lambda: shown(console).endswith(b"0:x\n1:\xc3\xa9"))
+    asks.send(b"y\n")
+    assert comes_true(lambda: shown(console).endswith(b"0:x\n1:\xc3\xa9\n0:y\n"))
+    runs.end()
+    asks.send(b"z\n")
+    assert comes_true(lambda: shown(console).endswith(b"0:x\n1:\xc3\xa9\n0:y\n0:z\n"))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.sampled_from([b"a", b"bc\n", b"\r", b"\n", b"d\re", b"\xc3"])), max_size=12
+    )
+)
+def test_however_prompts_come_nothing_of_a_worker_is_lost_or_shown_twice(written: list[tuple[int, bytes]]) -> None:
+    """And no line has text of two workers."""
+    read, write = os.pipe()
+    pump = LogPump(prompt_s=0.0)
+    streams = [Stream(-1 - number, None, write, b"%d:" % number) for number in (0, 1)]
+    for number, data in written:
+        stream = streams[number]
+        text, stream.rest = cut(stream.rest + data, stream.prefix)
+        pump._to_console(stream, text)
+        pump._expect_prompt(stream)
+        pump._show_prompts()
+    for stream in streams:
+        pump._to_console(stream, last(stream.rest, stream.prefix))
+    os.close(write)
+    seen = os.read(read, 1 << 16)
+    os.close(read)
+    pump.close()
+    assert not seen or seen.endswith(b"\n")
+    for number in (0, 1):
+        whole = b"".join(data for each, data in written if each == number)
+        text, rest = cut(whole, b"%d:" % number)
+        wanted = (text + last(rest, b"%d:" % number)).split(b"\n")
+        mine = [line for line in seen.split(b"\n") if line.startswith(b"%d:" % number)]
+        assert b"".join(line[2:] for line in mine) == b"".join(line[2:] for line in wanted)
 
 
 def test_lines_of_several_workers_never_mix(
@@ -279,12 +361,71 @@ def test_a_file_that_fails_is_said_once_and_the_console_goes_on(
     out = pipe()
     stream = pump.follow(out.read, Path("/dev/full"), console, "p:")
     out.send(b"one\n")
-    assert comes_true(lambda: shown(console).endswith(b"p:one\n"))
+    assert comes_true(lambda: b"p:one\n" in shown(console))
     out.send(b"two\n")
     pump.finish(stream)
     assert pump.drain(TIMEOUT_S)
-    note = b"p:/dev/full: No space left on device: from here on this output is on the console only\n"
-    assert shown(console) == note + b"p:one\np:two\n"
+    note = b"p:/dev/full: no space left on device: from here on this output is on the console only\n"
+    assert sorted(shown(console).splitlines(keepends=True)) == [note, b"p:one\n", b"p:two\n"]
+
+
+def test_a_file_that_fails_at_the_end_is_said_too(pipe: Callable[[], Pipe], console: int) -> None:
+    pump, out = LogPump(), pipe()
+    pump.follow(out.read, Path("/dev/full"), console, "p:")
+    out.send(b"last\n")
+    pump.close()
+    assert b"p:/dev/full: no space left on device: " in shown(console)
+
+
+@pytest.fixture
+def still(tmp_path: Path) -> Iterator[int]:
+    """The reader of the file "still", which stands still until this is read."""
+    os.mkfifo(tmp_path / "still")
+    reader = os.open(tmp_path / "still", os.O_RDONLY | os.O_NONBLOCK)
+    yield reader
+    os.close(reader)
+
+
+def comes_true_while_read(reader: int, condition: Callable[[], bool]) -> bool:
+    def is_so() -> bool:
+        with suppress(BlockingIOError):
+            while os.read(reader, 1 << 20):
+                pass
+        return condition()
+
+    return comes_true(is_so)
+
+
+def test_a_file_whose_end_the_disk_does_not_take_is_named(
+    pipe: Callable[[], Pipe], console: int, tmp_path: Path, still: int
+) -> None:
+    pump, out = LogPump(), pipe()
+    stream = pump.follow(out.read, tmp_path / "still", console, "")
+    out.send(b"x" * (1 << 17))
+    with pytest.raises(TimeoutError, match="/still: the disk does not answer, the end of this output is not written"):
+        pump.close(timeout_s=0.01)
+    assert comes_true_while_read(still, lambda: stream.file is not None and stream.file.is_whole)
+    pump.close()
+
+
+def test_a_worker_waits_for_a_file_of_filtered_lines_whose_disk_stands_still(
+    pump: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path, still: int
+) -> None:
+    out, sent = pipe(), 0
+    stream = pump.follow(out.read, Path("/dev/null"), console, "", Duplicate(tmp_path / "still", (b"a",)))
+    os.set_blocking(out.write, False)
+
+    def waits() -> bool:
+        nonlocal sent
+        with suppress(BlockingIOError):
+            while sent < 4 * WAITING_MAX:
+                sent += os.write(out.write, b"a" * 1023 + b"\n")
+        return not stream.watched
+
+    assert comes_true(waits) and sent < 4 * WAITING_MAX
+    assert comes_true_while_read(still, lambda: stream.watched)
+    out.end()
+    assert comes_true_while_read(still, lambda: stream.closed)
 
 
 def test_a_file_that_cannot_be_opened_costs_no_descriptor(

@@ -132,6 +132,16 @@ def test_one_that_hangs_is_ended_and_one_that_writes_without_end_is_cut(
     assert not [pid for pid in map(str, Path("/proc/self/task").glob("*/children")) if Path(pid).read_text().split()]
 
 
+def test_the_kernel_kills_it_first_when_memory_is_short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It inherits the score of an agent, which may be the one of a process that is never killed."""
+    program, found = tmp_path / "py-spy", tmp_path / "found"
+    monkeypatch.setattr(py_spy, "py_spy", lambda: str(program))
+    waits = "until [ $score = 1000 ]; do read score </proc/$$/oom_score_adj; done"
+    program.write_text(f"#!/bin/sh\nscore=none; {waits}; : >{found}\n")
+    program.chmod(0o700)
+    assert comes_true(lambda: not texts_of([os.getpid()], 0.5) and found.exists())
+
+
 def test_the_main_thread_comes_last_and_functions_have_the_names_that_python_gives_them() -> None:
     text = text_of(7, said((7, [frame("Odd.step"), frame("<module>", line=9)]), (8, [frame("f.<locals>.g")])))
     assert text == (

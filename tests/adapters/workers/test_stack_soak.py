@@ -13,8 +13,8 @@ from processes import TIMEOUT_S
 from profiles import SOAK
 
 from elastic.adapters.launch_settings import STACKS_SIGNAL
-from elastic.adapters.workers.stack_handler import StackHandler
 from elastic.adapters.workers.stacks import see
+from elastic.adapters.workers.start_up import StackHandler, StartUp
 
 HANDLER = StackHandler(STACKS_SIGNAL, 1023)
 TRAINS = Path(__file__).with_name("programs") / "trains.py"
@@ -22,7 +22,7 @@ DUMPS = 10_000
 
 
 def begun(handler: StackHandler | None) -> subprocess.Popen[bytes]:
-    environment = handler.environment(os.environ) if handler else None
+    environment = StartUp(handler, 1022).environment(os.environ) if handler else None
     pipe = subprocess.PIPE
     return subprocess.Popen([sys.executable, "-u", TRAINS], env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
 

@@ -18,8 +18,8 @@ from processes import TIMEOUT_S, children_of, comes_true, command_of, is_stopped
 
 from elastic.adapters.launch_settings import STACKS_SIGNAL, Kind, LaunchSettings, Program
 from elastic.adapters.workers import stacks
-from elastic.adapters.workers.stack_handler import StackHandler, stack_handler
 from elastic.adapters.workers.stacks import Sighting, Task, _Asked, see
+from elastic.adapters.workers.start_up import StackHandler, StartUp, start_up
 
 HANDLER = StackHandler(STACKS_SIGNAL, 1023)
 READY = "import sys; print('ready', flush=True)\n"
@@ -34,7 +34,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     def start(text: str, handler: StackHandler | None = HANDLER) -> subprocess.Popen[bytes]:
         file = tmp_path / f"p{len(started)}.py"
         file.write_text(READY + text)
-        environment = handler.environment(os.environ) if handler else None
+        environment = StartUp(handler, 1022).environment(os.environ) if handler else None
         process = subprocess.Popen(
             [sys.executable, "-u", file],
             env=environment,
@@ -229,7 +229,7 @@ def test_children_of_a_worker_have_no_handler_to_answer_with_or_answer_for_thems
     executed = set(children) - {forked}
     assert os.path.exists(f"/proc/{forked}/fd/{HANDLER.descriptor}")
     assert not any(os.path.exists(f"/proc/{pid}/fd/{HANDLER.descriptor}") for pid in executed)
-    assert not any(b"ELASTIC_STACKS=" in Path(f"/proc/{pid}/environ").read_bytes() for pid in executed)
+    assert not any(b"ELASTIC_START_UP=" in Path(f"/proc/{pid}/environ").read_bytes() for pid in executed)
     comes_to(worker, "at p0.py:12 in <module>")
     assert all(os.path.exists(f"/proc/{pid}") for pid in children)
 
@@ -261,13 +261,14 @@ def test_many_looks_change_nothing_of_a_program_with_threads_and_children(start:
     assert worker.stdout and (worker.returncode, worker.stdout.read()) == (0, b"1 True\n")
 
 
-def test_only_programs_of_this_very_python_get_a_handler() -> None:
-    def found(kind: Kind, python: str, signum: int | None = STACKS_SIGNAL) -> StackHandler | None:
-        return stack_handler(LaunchSettings(Program(kind, "x", (), python), stacks_signal=signum))
+def test_only_programs_of_this_very_python_begin_with_the_start_up_code() -> None:
+    def found(kind: Kind, python: str, signum: int | None = STACKS_SIGNAL) -> StartUp | None:
+        return start_up(LaunchSettings(Program(kind, "x", (), python), stacks_signal=signum))
 
     made = found(Kind.SCRIPT, sys.executable)
-    assert made and made.signum == STACKS_SIGNAL and made.descriptor < 1024
+    assert made and made.stacks and made.stacks.signum == STACKS_SIGNAL
+    assert made.reports < made.stacks.descriptor < 1024
     assert found(Kind.MODULE, sys.executable) == found(Kind.PATH, sys.executable) == made
     assert found(Kind.BINARY, "") is None
     assert found(Kind.SCRIPT, "/opt/other/python") is None
-    assert found(Kind.SCRIPT, sys.executable, None) is None
+    assert found(Kind.SCRIPT, sys.executable, None) == StartUp(None, made.reports)

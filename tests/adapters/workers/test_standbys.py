@@ -26,12 +26,13 @@ from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.environment import command, lasting_environment
 from elastic.adapters.workers.function_call import calling
 from elastic.adapters.workers.guard import Guard
+from elastic.adapters.workers.reports import Report
 from elastic.adapters.workers.spawner import Executing
-from elastic.adapters.workers.stack_handler import stack_handler
 from elastic.adapters.workers.standbys import Standbys, _can_end_idling, _schedule
+from elastic.adapters.workers.start_up import start_up
 from elastic.adapters.workers.startup.elastic_standby import STALE
 from elastic.adapters.workers.watcher import Watcher
-from elastic.adapters.workers.worker_port import Exit, Sink, StandbyNews, StandbySaid, StandbysReady, WorkerSpec
+from elastic.adapters.workers.worker_port import Exit, Remark, Sink, StandbyNews, StandbysReady, WorkerSpec
 
 PROBE = Path(__file__).parent / "programs" / "probe.py"
 BEFORE = "import os; print(os.environ['RANK'], os.environ['ELASTIC_ROUND'], flush=True)"
@@ -49,9 +50,11 @@ class Node:
     now: float = 0.0
     heard: SimpleQueue[int] = field(factory=SimpleQueue)
     dead: SimpleQueue[tuple[int, int]] = field(factory=SimpleQueue)
+    told: SimpleQueue[tuple[int, int, Report]] = field(factory=SimpleQueue)
     news: list[StandbyNews] = field(factory=list)
     starts: int = 0
     stacks_signal: int | None = STACKS_SIGNAL
+    reports: bool = True
 
     def __attrs_post_init__(self) -> None:
         self.settings = LaunchSettings(
@@ -63,21 +66,25 @@ class Node:
             stacks_signal=self.stacks_signal,
         )
         self.guard, self.watcher = Guard(), Watcher()
-        self.stacks = stack_handler(self.settings)
+        self.start_up = start_up(self.settings)
         self.standbys = Standbys(
             self.settings,
             self.wanted,
             "a",
-            Executing(self.stacks),
+            Executing(self.start_up),
             self.guard,
             self.watcher,
             lambda: self.now,
             self.heard.put,
             str(self.folder / "nvidia"),
-            self.stacks,
+            self.start_up,
         )
         self.workers = SubprocessWorkers(
-            lambda *event: self.dead.put(event), guard=self.guard, spawner=self.standbys, watcher=self.watcher
+            lambda *event: self.dead.put(event),
+            guard=self.guard,
+            spawner=self.standbys,
+            watcher=self.watcher,
+            on_report=(lambda *event: self.told.put(event)) if self.reports else None,
         )
 
     def begin(self) -> None:
@@ -230,15 +237,16 @@ def finds_the_same_in_both(
 
 @pytest.mark.parametrize("pythonpath", [None, "", "/nowhere:/tmp"])
 @pytest.mark.parametrize("kind", PROGRAMS)
-def test_a_program_finds_two_traces_of_the_stacks_that_its_worker_writes(
+def test_a_program_finds_two_traces_of_the_stacks_and_four_of_the_reports(
     make: Callable[..., Node], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, pythonpath: str | None
 ) -> None:
-    """A signal is caught, and a descriptor is open that is closed in every child."""
+    """A signal is caught; two descriptors are open that are closed in every executed child; sys.excepthook, a handler of
+    atexit and threading._shutdown are ours."""
     monkeypatch.chdir(tmp_path)
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     environment |= {} if pythonpath is None else {"PYTHONPATH": pythonpath}
     program = PROGRAMS[kind](tmp_path)
-    plain = make(program, environment=environment, stacks_signal=None)
+    plain = make(program, environment=environment, stacks_signal=None, reports=False)
     found = make(program, environment=environment)
     told = []
     for node in (plain, found):
@@ -247,13 +255,18 @@ def test_a_program_finds_two_traces_of_the_stacks_that_its_worker_writes(
         told.append(json.loads(out.partition("no line end")[0]))
         (tmp_path / "out.1").unlink()
     before, after = (each["kernel"] for each in told)
-    assert found.stacks
-    number, flags = after["descriptors"].pop()
-    assert int(number) == found.stacks.descriptor and int(flags, 8) & os.O_CLOEXEC
+    assert found.start_up and found.start_up.stacks
+    stacks, number = found.start_up.stacks, found.start_up.reports
+    opened = [(int(number), int(flags, 8) & os.O_CLOEXEC) for number, flags in after["descriptors"][-2:]]
+    assert opened == [(number, os.O_CLOEXEC), (stacks.descriptor, os.O_CLOEXEC)]
+    del after["descriptors"][-2:]
     caught = [int(line.split()[1], 16) for each in (before, after) for line in each["status"] if "SigCgt" in line]
-    assert caught[0] ^ caught[1] == 1 << (found.stacks.signum - 1)
+    assert caught[0] ^ caught[1] == 1 << (stacks.signum - 1)
     for each in (before, after):
         each["status"] = [line for line in each["status"] if "SigCgt" not in line]
+    hook, shutdown, handlers = told[0].pop("ours")
+    assert (hook, shutdown) == (True, "_shutdown")
+    assert told[1].pop("ours") == [False, "before_joins.<locals>._shutdown", handlers + 1]
     assert told[0] == told[1]
 
 
@@ -396,6 +409,39 @@ def test_a_standby_that_dies_is_replaced_after_a_pause_that_grows(make: Callable
     assert [type(each) for each in node.news] == [StandbysReady]
 
 
+def test_the_pauses_begin_anew_after_a_standby_that_was_ready(make: Callable[..., Node], tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    stuck = f"import os, time\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.01)"
+    node = make("import stuck\n", environment=with_site_packages(tmp_path, stuck=stuck))
+    node.begin()
+    for ready in (False, True, True, True, True):
+        if ready:
+            gate.touch()
+            node.becomes_ready()
+        (pid,) = node.standbys.pids
+        os.kill(pid, signal.SIGKILL)
+        while node.standbys.pids:
+            node.listen()
+        assert node.standbys.until == node.now + 1.0 and not node.standbys.are_settled
+        node.now += 1.0
+        node.standbys.passed(node.now)
+
+
+def test_of_two_standbys_the_one_that_is_ready_becomes_the_worker(make: Callable[..., Node], tmp_path: Path) -> None:
+    """A worker need not wait for imports that another process has behind it."""
+    stuck = (
+        "import os, time\n"
+        f"while not os.path.exists({str(tmp_path)!r} + f'/gate.{{os.getpid()}}'):\n    time.sleep(0.01)"
+    )
+    node = make("import stuck\n", wanted=StandbySettings(2), environment=with_site_packages(tmp_path, stuck=stuck))
+    node.begin()
+    waits, ready = node.standbys.pids
+    (tmp_path / f"gate.{ready}").touch()
+    node.becomes_ready()
+    assert node.start(node.spec()) == ready
+    assert list(node.standbys.pids) == [waits]
+
+
 @contextmanager
 def spare_descriptors(count: int) -> Iterator[None]:
     """This process can open so many descriptors more."""
@@ -438,7 +484,7 @@ def test_an_import_that_opens_a_gpu_is_named_once(make: Callable[..., Node], tmp
     node.begin()
     node.becomes_ready(2)
     said, ready = node.news
-    assert said == StandbySaid(
+    assert said == Remark(
         "import greedy opens a GPU, so a standby holds memory of it; name the imports without it by --preload"
     )
     assert isinstance(ready, StandbysReady) and ready.count == 2
@@ -460,8 +506,8 @@ def test_an_import_that_raises_switches_standbys_off_and_is_named(make: Callable
     node = make("import os\nimport broken\n", environment=environment, local_world_size=2)
     node.begin()
     (said,) = node.listen()
-    assert said == StandbySaid(
-        "standby is off: import broken raises RuntimeError: no such device; mend it, or name other modules with --preload"
+    assert said == Remark(
+        "standby is off: import broken raises RuntimeError: no such device; fix it, or name other modules with --preload"
     )
     node.standbys.rest(0.0, busy=True)
     assert (list(node.standbys.pids), node.standbys.until) == ([], None)
@@ -500,7 +546,7 @@ def test_a_module_that_asks_for_its_rank_is_left_to_the_workers_and_what_it_impo
     )
     node = make("import user\nprint(user.asks.rank)\n", environment=environment)
     node.begin()
-    assert node.listen() == [StandbySaid("standbys do not import user: asks asks for RANK when it is imported")]
+    assert node.listen() == [Remark("standbys do not import user: asks asks for RANK when it is imported")]
     node.becomes_ready()
     assert [each.statement for each in node.standbys._imports] == ["import heavy"]
     assert node.run(node.spec(RANK="4")) == (0, "heavy\n4\n", "")
@@ -557,7 +603,7 @@ def test_another_python_is_asked_whether_it_can_have_standbys(make: Callable[...
     node = make(Program(Kind.SCRIPT, str(tmp_path / "program.py"), (), str(blind)))
     node.begin()
     (said,) = node.news
-    assert isinstance(said, StandbySaid) and f"PYTHON_EXEC={blind} does not import sitecustomize" in said.text
+    assert isinstance(said, Remark) and f"PYTHON_EXEC={blind} does not import sitecustomize" in said.text
     assert not node.standbys.pids and node.run(node.spec()) == (0, "ran\n", "")
     (tmp_path / "out.1").unlink()
     node = make(Program(Kind.SCRIPT, str(tmp_path / "program.py"), (), str(seeing)))

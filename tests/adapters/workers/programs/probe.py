@@ -138,7 +138,12 @@ def found() -> dict[str, object]:
         "path": sys.path,
         "path_cache": sorted(set(sys.path_importer_cache) - unsearched),
         "meta_path": [getattr(each, "__name__", type(each).__name__) for each in sys.meta_path],
-        "hooks": [len(sys.path_hooks), sys.excepthook is sys.__excepthook__, sys.displayhook is sys.__displayhook__],
+        "hooks": [len(sys.path_hooks), sys.displayhook is sys.__displayhook__],
+        "ours": [
+            sys.excepthook is sys.__excepthook__,
+            threading._shutdown.__qualname__,  # type: ignore[attr-defined]
+            atexit._ncallbacks(),
+        ],
         "flags": [str(sys.flags), sys.warnoptions, repr(sys._xoptions), sys.dont_write_bytecode, sys.executable],
         "environment": [(name, text) for name, text in os.environ.items() if name not in CHANGING],
         "environment_type": type(os.environ).__name__,
