@@ -47,6 +47,7 @@ from ...core.group.state import (
     Tell,
     Unstartable,
 )
+from ...core.hangs import out_of_reach
 from ...core.node import (
     acknowledged,
     asks_for_stacks,
@@ -58,6 +59,7 @@ from ...core.node import (
     ranks_of,
     requested,
     still_lost,
+    workless,
 )
 from ...core.rendezvous import Held, Prepared, RendezvousState, handlers
 from ...core.rendezvous.operations import LINGER_S
@@ -65,6 +67,7 @@ from ...core.world import NAME_MAX, Ending, Life, Node, Profile, Unfit, Verdict,
 from ...core.world import Notice as NoticeToLeave
 from ..clean_up import failures_of
 from ..clock import Clock
+from ..disk import Disk, Patience
 from ..launch_settings import LaunchSettings
 from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop
@@ -74,10 +77,12 @@ from ..report.news import (
     NoTrace,
     Observer,
     Recorded,
+    Remark,
     Restored,
     Seen,
     StartedAgain,
     Step,
+    StoodStill,
     StoreBack,
     StoreSilent,
     SuspectedHang,
@@ -89,35 +94,50 @@ from ..report.news import (
 from ..report.stack_records import StackRecords
 from ..report.worker_ends import WorkerEnds
 from ..signals import signals_as_events
-from ..store.port import AgentBackend, StoreError
+from ..store.notes import UNFIT
+from ..store.port import Backend, StoreError
 from ..store.queries import Query
 from ..terminal import printable
+from ..threads import NoThread
 from ..workers.attempts import worker_logs
 from ..workers.child_processes import SubprocessWorkers, reason
 from ..workers.environment import lasting_environment
 from ..workers.guard import Guard
 from ..workers.notices import Notice as ToWorkers
 from ..workers.notices import NoticeBoard, notice_path
+from ..workers.oom_score import Protection
 from ..workers.orphans import Orphans
+from ..workers.process_groups import named
 from ..workers.spawner import Executing, Spawner
-from ..workers.stack_handler import StackHandler, stack_handler
+from ..workers.start_up import StackHandler, StartUp, start_up
 from ..workers.watcher import Watcher
 from ..workers.worker_port import CannotStart, Exit, Shortage, passes
 from .drain_file import DrainFile
-from .inbox import Asked, ChildDied, Died, Heartbeat, Inbox, StandbyTold, Stuck, ThreadFailed, WorkersReady
+from .inbox import (
+    Asked,
+    ChildDied,
+    Died,
+    EndRead,
+    Heartbeat,
+    Inbox,
+    StandbyTold,
+    Stuck,
+    ThreadFailed,
+    WorkerReport,
+    WorkersReady,
+)
 from .watchdogs import Watchdogs
 from .worker_group import WorkerGroup
 
 if TYPE_CHECKING:
+    from ..rendezvous.evictions import Awaited, Parties
     from ..rendezvous.links import Links
-    from ..store.relay.relay_session import Awaited, Parties
     from ..workers.node_check import NodeChecks
     from ..workers.standbys import Standbys
     from .hang_watch import HangWatch, Standing
     from .standby_teller import StandbyTeller
+    from .standstill_watch import StandstillWatch
 
-_DRAIN_TIMEOUT_S = 5.0
-"""The end of the job waits so long for a console that does not read."""
 _RECORD_TIMEOUT_S = 5.0
 """The end of the job waits so long for failures that are on their way to the record."""
 
@@ -125,6 +145,8 @@ _RECORD_TIMEOUT_S = 5.0
 _STACKS_TIMEOUT_S = 5.0
 """The end of the job waits so long for the stacks of the other nodes."""
 _STACKS_PAUSE_S = 0.02
+_LEFT_END_S = 1.0
+"""Processes that workers have left may take so long to end by SIGTERM."""
 _HANGS_MAX = 16
 """The report has so many of the suspected hangs, the last ones."""
 _ANSWERED_MAX = 1_024
@@ -140,15 +162,18 @@ class Agent:
     def __init__(
         self,
         settings: LaunchSettings,
-        backend: AgentBackend,
+        backend: Backend,
         clock: Clock,
         observer: Observer,
         trace: Trace | None = None,
         spawner: Spawner | None = None,
         orphans: Orphans | None = None,
         evict: Evict = lambda parties, me, awaited: None,
+        patience: Patience | None = None,
+        protection: Protection | None = None,
     ) -> None:
-        """Raises CannotLog, and OSError if the host has no port or descriptor left."""
+        """`patience` is for disks and consoles at the end of the job. Raises CannotLog, and OSError if the host has
+        no port or descriptor left."""
         self._settings = settings
         self._clock = clock
         self._observer = observer
@@ -159,7 +184,10 @@ class Agent:
         self._lost: Mapping[Node, int] = {}
         """The nodes that were evicted and have no seat again, each with the round that was over then. An agent whose workers
         start again with all others keeps none."""
-        self._logs = worker_logs(settings, observer.saw)
+        self._patience = patience or Patience()
+        self._disk = Disk()
+        """The disk of the logs and the error files."""
+        self._logs = worker_logs(settings, observer.saw, self._disk)
         self._reserved = Reservation(settings.address)
         self._host = os.uname().nodename
         self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
@@ -182,17 +210,30 @@ class Agent:
         """The nodes that ran workers in the last complete round that was seen."""
         self._answered: dict[str, None] = {}
         """The ids of the last queries that this node has answered: whoever reads one in the store can put it back."""
-        handler = stack_handler(settings) if spawner is None else None  # who forks runs no start-up code
+        forks = spawner is not None
+        started = None if forks else start_up(settings)  # a forked worker runs no start-up code: it reports by itself
+        handler = started.stacks if started else None
         inbox = self._inbox
         self._watchdogs = Watchdogs(
             settings.watchdogs, inbox.stuck, inbox.asked, inbox.watchdog_told, inbox.failed, handler
         )
-        guard = Guard(listener=self._links.server.listener.fileno() if self._links else None)
+        listener = self._links.server.listener.fileno() if self._links else None
+        guard = Guard(listener=listener, protection=protection)
         watcher = Watcher(clock.now, inbox.failed)
-        spawner = spawner or Executing(handler, settings.drain.ignored)
-        self._standbys = self._made_standbys(spawner, guard, watcher, handler)
+        spawner = spawner or Executing(started, settings.drain.ignored)
+        self._standbys = self._made_standbys(spawner, guard, watcher, started)
         workers = SubprocessWorkers(
-            inbox.died, clock.now, guard=guard, spawner=self._standbys or spawner, watcher=watcher, failed=inbox.failed
+            inbox.died,
+            clock.now,
+            guard=guard,
+            spawner=self._standbys or spawner,
+            watcher=watcher,
+            failed=inbox.failed,
+            on_report=inbox.reported if started or forks else None,
+            remark=lambda text: inbox.asked(partial(observer.saw, Remark(text))),
+            linger_s=settings.linger_s,
+            disk=self._disk,
+            patience=self._patience,
         )
         self._watcher = watcher
         self._board = NoticeBoard(notice_path(settings.relay)) if settings.relay else None
@@ -203,12 +244,17 @@ class Agent:
         self._checks = self._made_checks(guard)
         self._backend = backend
         submit = self._rendezvous.submit
-        self._ends = WorkerEnds(self.node, self._host, backend, submit, clock.wall_text, workers.drain)
-        self._stacks = StackRecords(self.node, backend, clock.wall_text)
+        self._ends = WorkerEnds(
+            self.node, self._host, backend, submit, clock.wall_text, workers.drain, inbox.failed, self._disk
+        )
+        self._stacks = StackRecords(self.node, backend, clock.wall_text, self._disk)
         self._suspected: list[SuspectedHang] = []
         self._stands_still: int | None = None
         """The round whose workers have their stacks on record, because they seem to hang."""
         self._hangs = self._made_hang_watch(backend, handler)
+        self._standstill: StandstillWatch | None = None
+        self._silent_since: float | None = None
+        """Since when the store does not answer."""
         self._workers = WorkerGroup(
             settings,
             self.node,
@@ -221,12 +267,18 @@ class Agent:
             self._inbox.has_had_a_signal,
             handler,
             self._hangs,
+            self._disk,
         )
 
     @property
     def report_path(self) -> str | None:
         """The path of the report among the logs; None if the user keeps none."""
         return self._logs.report_path
+
+    @property
+    def gone_by(self) -> float | None:
+        """When this node must be gone, if it is drained."""
+        return self._group.gone_by
 
     @property
     def _profile(self) -> Profile:
@@ -239,9 +291,11 @@ class Agent:
         child_died = self._inbox.child_died if self._orphans else None
         drain = self._settings.drain
         further = {drain.signal: self._is_drained_by_signal} if drain.signal else {}
-        with signals_as_events(self._settings.signals, self._inbox.signalled, child_died, further):
+        with signals_as_events(self._settings.signals, self._inbox.signalled, child_died, further) as blocked:
             try:
                 self._begin_trace()
+                if blocked:
+                    self._observer.saw(Remark(blocked))
                 self._watchdogs.start()
                 self._tell_of_watchdog("watchdog started")
                 self._rendezvous.start()
@@ -272,7 +326,8 @@ class Agent:
             if consequence := follows(event, group, self._clock.now()):
                 self._inbox.post(consequence)
         self._last_words(outcome)
-        self._workers.drain(_DRAIN_TIMEOUT_S)
+        self._linger(outcome)
+        self._patience.spend(self._workers.drain)
         return self._result(outcome, group.stopped_at)
 
     def _result(self, outcome: Outcome, stopped_at: float | None) -> Result:
@@ -292,7 +347,7 @@ class Agent:
         if self._checks is None or is_hurried:
             return ()
         try:
-            return self._backend.unfit()
+            return self._backend.notes.all(UNFIT)
         except StoreError:
             return ()
 
@@ -339,9 +394,13 @@ class Agent:
             case Died(local_rank, pid):
                 ended = self._workers.collect(local_rank, pid)
                 return self._exited(ended) if ended else None
+            case WorkerReport(local_rank, pid, report):
+                return self._workers.reported(local_rank, pid, report)
             case Stuck(local_rank, pid, text):
                 ended = self._workers.give_up(local_rank, pid, text)
                 return self._exited(ended) if ended else None
+            case EndRead(ended):
+                return self._known_end(ended)
             case ChildDied():
                 if self._orphans:
                     standbys = self._standbys.pids if self._standbys else ()
@@ -370,8 +429,21 @@ class Agent:
                 self._ends.recorded(recorded.fault)
                 self._observer.saw(recorded)
                 return None
-            case Restored() | Seen() | StoreSilent() | StoreBack() | TraceLost() | WatchdogTold() as news:
+            case (
+                Restored()
+                | Seen()
+                | StoodStill()
+                | StoreSilent()
+                | StoreBack()
+                | TraceLost()
+                | Remark()
+                | WatchdogTold() as news
+            ):
                 self._observer.saw(news)
+                if isinstance(news, StoreSilent | StoreBack):
+                    self._silent_since = news.at if isinstance(news, StoreSilent) else None
+                    self._follow_links()
+                    self._look_for_standstill()
                 return self._holds(news.state) if isinstance(news, Seen) else None
             case event:
                 return event
@@ -381,7 +453,7 @@ class Agent:
         self._inbox.beaten(sent_at, life)
         if self._teller:
             self._teller.beaten(life)
-        if (query := self._beats.query) and query.id not in self._answered:
+        if (query := self._beats.notes.query) and query.id not in self._answered:
             self._inbox.asked(partial(self._answer, query))
 
     def _hear_of_hang(self, told: Standing | SuspectedHang) -> None:
@@ -418,9 +490,12 @@ class Agent:
                 self._evict(self._lost_parties, self.node, self._ranks)
         if state.complete:
             self._ran = state.participants
-        if self._links:
-            self._links.follow(state)
+        self._follow_links()
         return noticed(state, self._group, self._clock.now())
+
+    def _follow_links(self) -> None:
+        if self._links:
+            self._links.follow(self._state, is_silent=self._silent_since is not None)
 
     def _lost_parties(self) -> Mapping[str, int]:
         return lost_parties(self._lost)
@@ -477,6 +552,17 @@ class Agent:
         if isinstance(outcome, Verdict) and outcome.ending is Ending.FAILED:
             self._wait_for_stacks(until)
 
+    def _linger(self, outcome: Outcome) -> None:
+        """Let processes that the workers of a job which succeeded have left run on for a while. A signal ends the wait."""
+        if not (isinstance(outcome, Verdict) and outcome.ending is Ending.SUCCEEDED) or self._workers.await_left(
+            self._next, self._clock.now() + self._settings.linger_s
+        ):
+            return
+        self._observer.saw(Remark(f"what workers had left is told to end: {named(self._workers.left())}"))
+        self._workers.end_left()
+        if not self._workers.await_left(self._next, self._clock.now() + _LEFT_END_S):
+            self._observer.saw(Remark(f"killed what workers had left: {named(self._workers.left())}"))
+
     def _wait_for_stacks(self, until: float) -> None:
         """Wait until all nodes that can have told what their workers were doing. A signal ends the wait."""
         until, pause_s = min(until, self._clock.now() + _STACKS_TIMEOUT_S), _STACKS_PAUSE_S
@@ -487,8 +573,15 @@ class Agent:
                 return
             pause_s *= 2
 
-    def _exited(self, ended: Exit) -> Exited:
-        return Exited(ended.local_rank, ended.code, ended.died_at, self._clock.now())
+    def _exited(self, ended: Exit) -> Exited | None:
+        """Return the event of this worker's end; None if what it left behind is read first."""
+        is_read_first = self._ends.read(ended.local_rank, lambda: self._inbox.post(EndRead(ended)))
+        return None if is_read_first else self._known_end(ended)
+
+    def _known_end(self, ended: Exit) -> Exited:
+        rank, now = ended.local_rank, self._clock.now()
+        entered, is_echo = self._workers.has_entered(rank), self._ends.is_echo(rank) or None
+        return Exited(rank, ended.code, ended.died_at, now, is_echo, ended.ending_at, entered)
 
     # --- commands out
 
@@ -504,17 +597,19 @@ class Agent:
                 self._workers.move(world)
             case StartAgain(local_rank):
                 self._start_again(local_rank)
-            case Signal(signum):
-                self._workers.signal(signum)
+            case Signal(signum, children=True):
+                self._workers.signal_children(signum)
+            case Signal(signum, spared):
+                self._workers.signal(signum, spared)
             case Check():
                 self._check()
             case RecordUnfit(text):
                 with suppress(StoreError):
-                    self._backend.put_unfit(Unfit(self.node, self._host, self._clock.wall_text(), text))
+                    self._backend.notes.add(UNFIT, Unfit(self.node, self._host, self._clock.wall_text(), text))
             case Tell():
                 self._tell(command_)
-            case Record(local_rank):
-                self._ends.record_failure(local_rank)
+            case Record() as record:
+                self._ends.record_failure(record)
             case RecordUnstartable(text):
                 self._ends.record_unstartable(text)
             case other:
@@ -558,13 +653,30 @@ class Agent:
             self._inbox.post(Unstartable(text, now, passes(error)))
             self._inbox.post(Reaped(now))
 
+    def _look_for_standstill(self) -> None:
+        """Have the workers looked at while the store is silent. Without links no other node is known to be dead."""
+        if self._standstill is None and self._silent_since is not None and self._links:
+            self._standstill = self._made_standstill_watch()
+        if self._standstill:
+            with suppress(NoThread):  # then nobody looks, and the node waits
+                self._standstill.follow(None if self._silent_since is None else self._workers.followers())
+
+    def _made_standstill_watch(self) -> StandstillWatch:
+        from .standstill_watch import StandstillWatch  # no launch needs it whose store answers
+
+        limit_s = self._settings.rendezvous.join_timeout
+        return StandstillWatch(limit_s, self._clock, self._rendezvous.hear_of_workers, self._inbox.failed)
+
     def _start_again(self, local_rank: int) -> None:
         self._stands_still = None
         match self._workers.start_again(local_rank):
             case StartedAgain() as started:
                 self._observer.saw(started)
+                if self._silent_since is not None:
+                    self._look_for_standstill()
             case Exit() as ended:
-                self._inbox.post(self._exited(ended))
+                if event := self._exited(ended):
+                    self._inbox.post(event)
 
     def _made_links(self) -> Links | None:
         """Return this node's links; None if it wants none, or if its host has no port for them."""
@@ -596,9 +708,9 @@ class Agent:
             self._inbox.post(Checked(is_fit, text, self._clock.now()))
 
         environment = guard.environment(lasting_environment(self._settings, self.node.slot))
-        return NodeChecks(self._settings.node_check, environment, checked)
+        return NodeChecks(self._settings.node_check, environment, checked, guard.protection)
 
-    def _made_hang_watch(self, backend: AgentBackend, handler: StackHandler | None) -> HangWatch | None:
+    def _made_hang_watch(self, backend: Backend, handler: StackHandler | None) -> HangWatch | None:
         if self._settings.hang is None:
             return None
         from .hang_watch import HangWatch  # no other launch needs it
@@ -606,10 +718,19 @@ class Agent:
         def tell(told: Standing | SuspectedHang) -> None:
             self._inbox.asked(partial(self._hear_of_hang, told))
 
-        return HangWatch(self._settings.hang, self.node, backend, handler, self._clock, tell, self._inbox.failed)
+        absent = self._out_of_reach
+        return HangWatch(
+            self._settings.hang, self.node, backend, handler, self._clock, tell, self._inbox.failed, absent
+        )
+
+    def _out_of_reach(self, world: World) -> tuple[Node, ...]:
+        """Return the members of this world that are dead or out of reach, or have no work. Any thread may ask."""
+        links, ttl = self._links.stand if self._links else {}, self._settings.rendezvous.ttl
+        far = out_of_reach(world.nodes, self.node, links, self._silent_since, self._clock.now(), ttl)
+        return (*far, *workless(self._state, world))
 
     def _made_standbys(
-        self, spawner: Spawner, guard: Guard, watcher: Watcher, handler: StackHandler | None
+        self, spawner: Spawner, guard: Guard, watcher: Watcher, started: StartUp | None
     ) -> Standbys | None:
         wanted = self._settings.standby
         if wanted is None:
@@ -617,9 +738,9 @@ class Agent:
         from ..workers.standbys import Standbys  # no other launch needs it
 
         now, tell, slot = self._clock.now, self._inbox.standby_told, self.node.slot
-        return Standbys(self._settings, wanted, slot, spawner, guard, watcher, now, tell, stacks=handler)
+        return Standbys(self._settings, wanted, slot, spawner, guard, watcher, now, tell, start_up=started)
 
-    def _made_teller(self, backend: AgentBackend) -> StandbyTeller | None:
+    def _made_teller(self, backend: Backend) -> StandbyTeller | None:
         if self._settings.standby is None:
             return None
         from .standby_teller import StandbyTeller  # no other launch needs it
@@ -665,9 +786,11 @@ class Agent:
             self._watchdogs.close,
             partial(self._tell_of_watchdog, "watchdog stopped"),
             *([self._hangs.close] if self._hangs else []),
+            *([self._standstill.close] if self._standstill else []),
             *([self._checks.close] if self._checks else []),
             self._workers.close,
-            self._stacks.close,
+            self._ends.close,
+            partial(self._stacks.close, self._patience),
             *([self._drain_file.close] if self._drain_file else []),
             *([partial(self._close_board, self._board)] if self._board else []),
             *([self._orphans.kill] if self._orphans else []),
@@ -675,7 +798,7 @@ class Agent:
             self._rendezvous.stop,
             self._heart.stop,
             *([self._teller.close] if self._teller else []),
-            self._trace.end,
+            partial(self._patience.spend, self._trace.end),
             self._reserved.release,
             self._logs.close,
         )

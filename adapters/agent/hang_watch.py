@@ -20,17 +20,18 @@ from attrs import evolve, frozen
 from ...core import hangs
 from ...core.hangs import Blame, Busy, Others, Record, Report, Settings, Sight, Watch, Withdraw
 from ...core.world import Node, Stacks, World
-from .. import threads
+from .. import pidfds, threads
 from ..clock import Clock
 from ..report.news import SuspectedHang
 from ..report.stack_records import Seen
-from ..store.port import AgentBackend, StoreError
+from ..store.notes import STACKS
+from ..store.port import Backend, StoreError
 from ..terminal import printable
 from ..workers.error_files import leave_error_file
 from ..workers.logs import size
 from ..workers.progress import Page, read_page
-from ..workers.stack_handler import StackHandler
 from ..workers.stacks import Sighting, last_sight
+from ..workers.start_up import StackHandler
 from ..workers.stuck import state
 
 _JOIN_TIMEOUT_S = 5.0
@@ -73,12 +74,15 @@ class HangWatch:
         self,
         settings: Settings,
         node: Node,
-        backend: AgentBackend,
+        backend: Backend,
         handler: StackHandler | None,
         clock: Clock,
         tell: Callable[[Standing | SuspectedHang], None],
         failed: Callable[[BaseException], object],
+        absent: Callable[[World], Sequence[Node]] = lambda world: (),
     ) -> None:
+        """`absent` returns the members of a world that are dead or out of reach, or have no work."""
+        self._absent = absent
         self._settings = settings
         self._node = node
         self._backend = backend.clone()
@@ -130,7 +134,8 @@ class HangWatch:
         if hangs.asks(watch, sights):
             stacks = {seen.rank: sign(seen.sighting) for seen in followers.look()}
             sights = {rank: evolve(sight, stack=stacks.get(rank, "")) for rank, sight in sights.items()}
-        others = Others(list(followers.world.nodes), self._stacks(followers.world))
+        world = followers.world
+        others = self._others(world)
         watch, acts = hangs.look(watch, sights, others, self._clock.now(), self._settings)
         for act in acts:
             if self._followers is followers:
@@ -154,21 +159,23 @@ class HangWatch:
             case Blame(rank):
                 self._end(followers.workers[rank], act)
 
-    def _stacks(self, world: World) -> tuple[Stacks, ...]:
+    def _others(self, world: World) -> Others:
         """Return what the members have on record for this round. A store that does not answer tells nothing."""
+        nodes, absent = list(world.nodes), self._absent(world)
+        is_idle = self._node in absent
         if self._own is None:
-            return ()
-        nodes = [node for node in world.nodes if node != self._node]
+            return Others(nodes, (), absent, is_idle=is_idle)
         try:
-            found = self._backend.stacks(nodes)
+            found = self._backend.notes.read(STACKS, nodes)
         except StoreError:
-            found = ()
-        return (self._own, *(each for each in found if each.round == world.round))
+            return Others(nodes, (self._own,), absent, is_idle=is_idle)
+        others = [each for each in found.values() if each.round == world.round and each.node != self._node]
+        return Others(nodes, (self._own, *others), absent, found.get(self._node) == self._own, is_idle)
 
     def _end(self, worker: Followed, blame: Blame) -> None:
         """Kill the worker that is blamed, if it still is ours. Its stack first says where it was."""
         try:
-            pidfd = os.pidfd_open(worker.pid)
+            pidfd = pidfds.opened(worker.pid)
         except OSError:
             return  # it has ended
         try:
@@ -176,7 +183,7 @@ class HangWatch:
                 seen = last_sight(worker.pid, self._handler)
                 callstack = seen.callstack if seen else ""
                 leave_error_file(worker.error_file, _why(blame, seen.place if seen else ""), callstack)
-                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                pidfds.send(pidfd, signal.SIGKILL)
         except OSError:
             pass  # it has just ended
         finally:
@@ -191,10 +198,15 @@ def _why(blame: Blame, place: str) -> str:
 
 def _sight(worker: Followed) -> Sight | None:
     """Return what can be seen of a worker from outside; None if it is dead."""
-    if state(worker.pid) in _DEAD:
+    if is_dead(worker.pid):
         return None
     page = read_page(worker.page)
     return Sight(worker.pid, page.calls, sum(map(size, worker.outputs)), _busy(page))
+
+
+def is_dead(pid: int) -> bool:
+    """Return True if this process is dead, reaped or not."""
+    return state(pid) in _DEAD
 
 
 def _busy(page: Page) -> Busy | None:
@@ -208,11 +220,11 @@ def sign(sighting: Sighting) -> str:
     text = "" if sighting.is_cut else sighting.text
     if text and not (task and task.state == "R"):
         return text
-    counted = [sighting.pid] if text else _family(sighting.pid)
+    counted = [sighting.pid] if text else family(sighting.pid)
     return f"{text}\n{task.line if task else ''} {' '.join(str(counters(pid)) for pid in counted)}"
 
 
-def _family(pid: int) -> Sequence[int]:
+def family(pid: int) -> Sequence[int]:
     """Return a process and its descendants, the first ones."""
     found = [pid]
     for each in found:

@@ -16,7 +16,9 @@ from attrs import frozen
 from ...core.group.state import Event, Signalled
 from ...core.world import Life
 from ..clock import Clock
-from ..report.news import Notice, TraceLost, WatchdogTold
+from ..report.news import Notice, Remark, TraceLost, WatchdogTold
+from ..workers.reports import Report
+from ..workers.worker_port import Exit
 
 
 @frozen
@@ -25,6 +27,22 @@ class Died:
 
     local_rank: int
     pid: int
+
+
+@frozen
+class WorkerReport:
+    """A worker that lives reported an uncaught exception, or that its interpreter begins to end."""
+
+    local_rank: int
+    pid: int
+    report: Report
+
+
+@frozen
+class EndRead:
+    """The output and the error file of a worker that ended so have been read."""
+
+    end: Exit
 
 
 @frozen
@@ -80,6 +98,8 @@ class Heartbeat:
 Message: TypeAlias = (
     Event
     | Died
+    | EndRead
+    | WorkerReport
     | Stuck
     | StandbyTold
     | WorkersReady
@@ -89,6 +109,7 @@ Message: TypeAlias = (
     | Heartbeat
     | Notice
     | TraceLost
+    | Remark
     | WatchdogTold
 )
 
@@ -114,6 +135,9 @@ class Inbox:
 
     def died(self, local_rank: int, pid: int) -> None:
         self.post(Died(local_rank, pid))
+
+    def reported(self, local_rank: int, pid: int, report: Report) -> None:
+        self.post(WorkerReport(local_rank, pid, report))
 
     def stuck(self, local_rank: int, pid: int, text: str) -> None:
         self.post(Stuck(local_rank, pid, text))

@@ -7,14 +7,14 @@ told again.
 from __future__ import annotations
 
 from ...core.world import Life, Node
-from ..store.notes import StandbyNote
-from ..store.port import AgentBackend, StoreError
+from ..store.notes import STANDBYS, StandbyNote
+from ..store.port import Backend, StoreError
 
 
 class StandbyTeller:
     """A note of one node in the store, kept up to date."""
 
-    def __init__(self, backend: AgentBackend, node: Node) -> None:
+    def __init__(self, backend: Backend, node: Node) -> None:
         self._backend = backend.clone()
         self._node = node
         self._note = StandbyNote(0, None)
@@ -31,7 +31,7 @@ class StandbyTeller:
         if life is None or (note, life) == self._told:
             return
         try:
-            self._backend.put_note(self._node, note)
+            self._backend.notes.put(STANDBYS, self._node, note)
         except StoreError:
             return  # the next heartbeat tries again
         self._told = note, life

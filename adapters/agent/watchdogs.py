@@ -14,7 +14,7 @@ from attrs import frozen
 
 from ..clean_up import run_all
 from ..launch_settings import WatchdogSettings
-from ..workers.stack_handler import StackHandler
+from ..workers.start_up import StackHandler
 
 if TYPE_CHECKING:
     from ..workers.file_timers import FileTimers

@@ -1,4 +1,4 @@
-"""This node's workers, one round after the other: what each was started as, and who is told of its end.
+"""This node's workers, one round after the other: what each was started as, and how its end is noted.
 
 The agent calls, from its own thread alone.
 """
@@ -9,25 +9,30 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from attrs import evolve
 
+from ...core.group.state import Exiting, Raised, Signalled
 from ...core.ranks import assign
 from ...core.world import Node, World
+from ..clean_up import run_all
 from ..clock import Clock
+from ..disk import Disk
 from ..launch_settings import Kind, LaunchSettings, Program
 from ..report.news import Started, StartedAgain
 from ..report.stack_records import Seen
 from ..report.worker_ends import UNSTARTABLE, WorkerEnds
 from ..workers.attempts import Attempt, again, attempts
+from ..workers.entered import Entered
 from ..workers.environment import substituted
 from ..workers.error_files import leave_error_file
-from ..workers.logs import WorkerLogs
+from ..workers.logs import WorkerLogs, written
 from ..workers.nvml import DRIVER, VARIABLE
 from ..workers.programs import check_script
 from ..workers.progress import VARIABLE as PROGRESS
-from ..workers.stack_handler import StackHandler
+from ..workers.reports import Report, What
+from ..workers.start_up import StackHandler
 from ..workers.worker_port import CannotStart, Exit, Shortage, Workers, WorkerSpec
 from .watchdogs import Followed, Watchdogs
 
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
 
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0)
 """The pauses between tries to start workers on a host that lacks something for a moment."""
+_LEFT_PAUSE_S = 0.1
 _OUTPUT_TIMEOUT_S = 0.1
 """The next start of a worker waits so long for the output of the one before: both write to one log."""
 
@@ -57,8 +63,9 @@ class WorkerGroup:
         hurried: Callable[[], bool],
         handler: StackHandler | None = None,
         hangs: HangWatch | None = None,
+        disk: Disk | None = None,
     ) -> None:
-        """`logs` and `watchdogs` are the caller's to open and to close. `ends` is told of each end. `hurried`: a start waits
+        """`logs` and `watchdogs` are the caller's to open and to close. `ends` notes each end. `hurried`: a start waits
         for nothing more. `handler` is what the workers write their stacks by."""
         self._settings = settings
         self._node = node
@@ -69,15 +76,19 @@ class WorkerGroup:
         self._watchdogs = watchdogs
         self._ends = ends
         self._hurried = hurried
+        self._disk = disk or Disk()
         self.restarts = 0
         """How many workers were started again alone."""
         self._handler = handler
         self._hangs = hangs
+        self._entered = Entered(settings.relay) if settings.group.alone else None
         self._attempts: Mapping[int, Attempt] = {}
         self._pids: dict[int, int] = {}
         """The process ids of the workers that were started last, by local rank."""
         self._uncollected: dict[int, int] = {}
         """Those of them whose ends are not known yet."""
+        self._raised = set[int]()
+        """The process ids of those of them that reported an uncaught exception."""
         self.world: World | None = None
         """The world of these workers."""
 
@@ -92,9 +103,11 @@ class WorkerGroup:
         program = self._settings.program
         if isinstance(program, Program) and program.kind in (Kind.SCRIPT, Kind.PATH):
             self._check_script(program)
+        if self._entered:
+            self._entered.begin(self._attempts.keys())
         pids = self._started([attempt.spec for attempt in self._attempts.values()])
         self._pids = dict(zip(self._attempts, pids, strict=True))
-        self._uncollected = dict(self._pids)
+        self._uncollected, self._raised = dict(self._pids), set()
         self.world = world
         self._follow()
         return Started(world, tuple(pids), self._clock.now())
@@ -123,7 +136,9 @@ class WorkerGroup:
         then says why."""
         self.restarts += 1
         self._workers.drain(_OUTPUT_TIMEOUT_S)
-        attempt = again(self._attempts[local_rank], self.restarts)
+        attempt = again(
+            self._attempts[local_rank], self.restarts, written(self._disk, self._attempts[local_rank].log) or 0
+        )
         self._attempts = {**self._attempts, local_rank: attempt}
         self._ends.drop(local_rank)
         try:
@@ -132,7 +147,7 @@ class WorkerGroup:
             self._pids[local_rank] = self._uncollected[local_rank] = pid
             self._follow()
         except (CannotStart, Shortage, OSError) as error:
-            leave_error_file(attempt.error_file, str(error))
+            self._disk.later(partial(leave_error_file, attempt.error_file, str(error)))
             now = self._clock.now()
             return self._ended(Exit(local_rank, 0, UNSTARTABLE, now, now))
         return StartedAgain(local_rank, pid, self._clock.now())
@@ -148,14 +163,19 @@ class WorkerGroup:
         return [known[rank] for rank in ranks if rank in known]
 
     def see(self) -> tuple[Seen, ...]:
-        """Look at the workers that live: what each of them is doing. They are to be ended next. A host that lacks what this
-        takes shows nothing."""
-        return self._seen(dict(self._uncollected), self._attempts, ends=True)
+        """Look at the workers that live: what each of them is doing. They are to be ended next. A worker that raised is left
+        alone: it writes its traceback. A host that lacks what this takes shows nothing."""
+        pids = {rank: pid for rank, pid in self._uncollected.items() if pid not in self._raised}
+        return self._seen(pids, self._attempts, ends=True)
 
     @staticmethod
     def get_ready_to_see() -> None:
         """Load what a look at the workers takes. While they run there is time for it, and at a restart there is not."""
         from ..workers import stacks  # noqa: F401
+
+    def followers(self) -> Followers | None:
+        """Return the workers that run, and a look at them; None if no world has begun."""
+        return self._followers(self.world) if self.world else None
 
     def sight(self, round: int) -> Callable[[], tuple[Seen, ...]]:
         """Return a look at the workers of this round that live, for another thread. None of them is changed by it."""
@@ -175,10 +195,51 @@ class WorkerGroup:
         live = {rank: sighting for rank, sighting in sightings.items() if uncollected.get(rank) == sighting.pid}
         return tuple(_seen(attempts[rank], rank, sighting) for rank, sighting in live.items())
 
-    def signal(self, signum: int) -> None:
+    def has_entered(self, local_rank: int) -> bool | None:
+        """Return True if this worker has ever entered a wrapped call; None where workers do not restart alone."""
+        return self._entered.has(local_rank) if self._entered else None
+
+    def reported(self, local_rank: int, pid: int, report: Report) -> Raised | Exiting | None:
+        """Take what a worker reported; None if it was collected meanwhile."""
+        if self._uncollected.get(local_rank) != pid:
+            return None
+        now = self._clock.now()
+        match report.what:
+            case What.ENDING:
+                return Exiting(local_rank, report.at, now)
+            case What.RAISE:
+                is_echo = self._ends.add_raise(self._attempts[local_rank], local_rank, pid, report)
+                self._raised.add(pid)
+                return Raised(local_rank, report.at, now, is_echo or None)
+            case other:
+                assert_never(other)
+
+    def signal(self, signum: int, spared: Collection[int] | None = None) -> None:
+        """Send a signal to the workers, but for those with these local ranks."""
         if self._hangs:
             self._hangs.follow(None)
-        self._workers.signal(signum)
+        self._ends.signalled(signum, self._uncollected.keys() - set(spared or ()))
+        self._workers.signal(signum, spared or ())
+
+    def signal_children(self, signum: int) -> None:
+        """Send a signal to the processes that the workers started, for which SIGKILL comes soon."""
+        self._workers.signal_children(signum)
+
+    def await_left(self, take: Callable[[float], object], until: float) -> bool:
+        """Wait until nothing lives that workers which succeeded have left, or until this point in time, or a signal; return
+        True if nothing does. `take` takes the agent's next event."""
+        while self._workers.left() and (now := self._clock.now()) < until:
+            if isinstance(take(min(until, now + _LEFT_PAUSE_S)), Signalled):
+                break
+        return not self._workers.left()
+
+    def left(self) -> Sequence[int]:
+        """Return the living processes that workers which succeeded have left."""
+        return self._workers.left()
+
+    def end_left(self) -> None:
+        """Tell those to end."""
+        self._workers.end_left()
 
     def collect(self, local_rank: int, pid: int) -> Exit | None:
         """Collect a worker that died; None if it was given up before."""
@@ -190,14 +251,14 @@ class WorkerGroup:
         ended = self._workers.give_up(local_rank, pid)
         if ended is None:
             return None
-        leave_error_file(self._attempts[local_rank].error_file, text)
+        self._disk.later(partial(leave_error_file, self._attempts[local_rank].error_file, text))
         return self._ended(ended)
 
     def drain(self, timeout_s: float) -> None:
         self._workers.drain(timeout_s)
 
     def close(self) -> None:
-        self._workers.close()
+        run_all(self._workers.close, *([self._entered.close] if self._entered else []))
 
     def _started(self, specs: Sequence[WorkerSpec]) -> Sequence[int]:
         """Start these; what the host lacks for a moment is tried again, unless the agent was told to stop."""

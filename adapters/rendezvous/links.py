@@ -12,7 +12,7 @@ import os
 import selectors
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, assert_never
@@ -29,7 +29,7 @@ from ...core.rendezvous.links import (
     Link,
     Refused,
     Tell,
-    neighbours,
+    followed,
     transition,
 )
 from ...core.world import Endpoint, Node
@@ -59,6 +59,14 @@ if TYPE_CHECKING:
 @frozen
 class _Stop:
     """The agent is done."""
+
+
+@frozen
+class _Known:
+    """The register, as far as the agent knows it, and whether the store is silent."""
+
+    state: RendezvousState | None
+    is_silent: bool
 
 
 @define(eq=False)
@@ -91,8 +99,11 @@ class Links:
     server: LinkServer = field(init=False)
     _beaten_at: float | None = field(default=None, init=False)
     _alive_at: float = field(default=0.0, init=False)
+    stand: Mapping[Node, bool] = field(factory=dict, init=False)
+    """The nodes that this one watches, and if the link stands. Any thread may read this."""
     _watched: dict[Node, _Watched] = field(factory=dict, init=False)
-    _inbox: SimpleQueue[RendezvousState | _Stop] = field(factory=SimpleQueue, init=False)
+    _known: _Known = field(factory=lambda: _Known(None, is_silent=False), init=False)
+    _inbox: SimpleQueue[_Known | _Stop] = field(factory=SimpleQueue, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Listen. Raises OSError."""
@@ -112,9 +123,9 @@ class Links:
         """Begin to serve the links. Raises NoThread."""
         threads.start(self._thread)
 
-    def follow(self, state: RendezvousState) -> None:
-        """Watch the neighbours that this register names."""
-        self._inbox.put(state)
+    def follow(self, state: RendezvousState | None, is_silent: bool) -> None:
+        """Watch the neighbours that this register names; while the store is silent, those behind dead ones too."""
+        self._inbox.put(_Known(state, is_silent))
         os.eventfd_write(self._wake, 1)
 
     def beaten(self, sent_at: float) -> None:
@@ -151,7 +162,8 @@ class Links:
     def _is_told_to_stop(self) -> bool:
         try:
             while not isinstance(told := self._inbox.get_nowait(), _Stop):
-                self._follows(told)
+                self._known = told
+                self._follows()
             return True
         except Empty:
             return False
@@ -171,6 +183,8 @@ class Links:
                 self._happened(watched, Failed())
             elif now >= watched.connect_at:
                 self._connects(watched)
+        if self._known.is_silent and any(each.link.over or each.link.is_gone for each in self._watched.values()):
+            self._follows()
         if now >= self._alive_at:
             self._alive_at = now + self.interval_s
             for watched in [each for each in self._watched.values() if each.link.up]:
@@ -178,15 +192,20 @@ class Links:
 
     # --- the nodes that this one watches
 
-    def _follows(self, state: RendezvousState) -> None:
-        wanted = neighbours(state, self.node)
-        for node in [node for node in self._watched if node not in wanted]:
+    def _follows(self) -> None:
+        state, is_silent = self._known.state, self._known.is_silent
+        wanted = followed({node: each.link for node, each in self._watched.items()}, state, self.node, is_silent)
+        for node in [node for node, each in self._watched.items() if wanted.get(node) is not each.link]:
             self._leaves(self._watched.pop(node))
-        for node in wanted:
-            if node not in self._watched:
+        for node, link in wanted.items():
+            if state and node not in self._watched:
                 profile = state.seats[node].profile
                 found = addresses(Endpoint(profile.endpoint.address, profile.link_port))
-                self._watched[node] = _Watched(Link(node), found, self.clock.now())
+                self._watched[node] = _Watched(link, found, self.clock.now())
+        self._shows()
+
+    def _shows(self) -> None:
+        self.stand = {node: each.link.up for node, each in self._watched.items()}
 
     def _leaves(self, watched: _Watched) -> None:
         if watched.link.up and watched.socket:
@@ -202,7 +221,8 @@ class Links:
 
     def _happened(self, watched: _Watched, event: Event) -> None:
         """Take one step of the ladder; a connection goes on only if its node has answered as it should."""
-        watched.link, commands = transition(watched.link, event, self.clock.now())
+        watched.link, commands = transition(watched.link, event, self.clock.now(), self._known.is_silent)
+        self._shows()
         if not watched.link.up:
             self._disconnects(watched)
         for command in commands:

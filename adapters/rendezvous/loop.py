@@ -13,9 +13,10 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TypeAlias, assert_never
 
-from attrs import frozen
+from attrs import define, frozen
 
 from ...core import rendezvous
+from ...core.causes import is_told
 from ...core.rendezvous import (
     Answer,
     Ask,
@@ -43,6 +44,7 @@ from ...core.rendezvous import (
     Question,
     Request,
     Silent,
+    Standstill,
     Submitted,
     Token,
     Unknown,
@@ -54,7 +56,8 @@ from ...core.rendezvous import (
 from ...core.world import Fault
 from .. import threads
 from ..clock import Clock
-from ..store.port import Backend, OutcomeUnknown, StoreError, Unreadable
+from ..store.notes import FAULTS
+from ..store.port import Backend, NotServed, OutcomeUnknown, StoreError, Unreadable
 from .stall_detector import StallDetector
 
 
@@ -65,15 +68,25 @@ class Recorded:
     fault: Fault
 
 
-Notice: TypeAlias = rendezvous.Notice | Recorded
+@frozen
+class StoodStill:
+    """This process stood still, until a moment ago, for so long that others may have gone on without it."""
+
+    span_s: float
+    at: float
+
+
+Notice: TypeAlias = rendezvous.Notice | Recorded | StoodStill
 """The news of the loop."""
 
 
-@frozen
+@define(eq=False)
 class ToRecord:
-    """A failure to put on record before whatever is submitted next; read in the loop's thread, since logs take time."""
+    """A failure to put on record before whatever is submitted next; read in the loop's thread, since logs take time. It is
+    read once: the loop keeps what was read, for a store that forgets it. None: there is no failure after all."""
 
-    read: Callable[[], Fault]
+    read: Callable[[], Fault | None]
+    fault: Fault | None = None
 
 
 @frozen
@@ -98,7 +111,7 @@ class RendezvousLoop:
         failed: Callable[[BaseException], object],
         took: Took = lambda *given: None,
     ) -> None:
-        """`failed` is told of an error that has ended one of the loop's threads: no operation ends any more."""
+        """`failed` is called with an error that has ended one of the loop's threads: no operation ends any more."""
         self._backend = backend.clone()
         self._waiting = backend.clone()
         self._client = Client(held)
@@ -106,8 +119,8 @@ class RendezvousLoop:
         self._post = post
         self._took = took
         self._chance = random.Random()
-        self._inbox: SimpleQueue[Submitted | Pushed | Missed | Linked | _Stop] = SimpleQueue()
-        self._posted: list[Submitted | Pushed | Missed | Linked | _Stop] = []
+        self._inbox: SimpleQueue[Submitted | Pushed | Missed | Linked | Standstill | _Stop] = SimpleQueue()
+        self._posted: list[Submitted | Pushed | Missed | Linked | Standstill | _Stop] = []
         """These came out of the inbox and were not fed yet."""
         self._tokens: SimpleQueue[Token | _Stop | None] = SimpleQueue()
         self._stall_detector = StallDetector(held.settings.ttl, failed=failed)
@@ -127,6 +140,10 @@ class RendezvousLoop:
     def hear_of_link(self, linked: Linked) -> None:
         """Take what a link tells of its node. Any thread may call this."""
         self._inbox.put(linked)
+
+    def hear_of_workers(self, standstill: Standstill) -> None:
+        """Take what a look at the workers of this node shows. Any thread may call this."""
+        self._inbox.put(standstill)
 
     def stop(self) -> None:
         """Give up what is under way. Idempotent, also before `start`; returns when the threads are done."""
@@ -148,7 +165,8 @@ class RendezvousLoop:
 
     def _feed(self, input: Input) -> Ask | None:
         """Take one step of the client, and tell the owner of it."""
-        if self._stall_detector.stalled():
+        if span_s := self._stall_detector.stalled():
+            self._post(StoodStill(span_s, self._clock.now()))
             self._step(Woke())
         return self._step(input)
 
@@ -225,11 +243,14 @@ class RendezvousLoop:
             case Observe(nodes):
                 return backend.heartbeats(nodes)
             case Propose(proposal):
-                return Counted(backend.put_proposal(self._client.held.node, proposal))
+                return Counted(backend.notes.put_proposal(self._client.held.node, proposal))
             case Gather(nodes, entering):
-                return Proposals(backend.proposals(nodes, entering))
-            case Errand(ToRecord(read)):
-                return self._recorded(read())
+                return Proposals(backend.notes.proposals(nodes, entering))
+            case Errand(ToRecord(_, Fault() as fault)):
+                return self._given_back(fault)
+            case Errand(ToRecord() as wanted):
+                wanted.fault = wanted.read()
+                return self._recorded(wanted.fault) if wanted.fault else Did()
             case Errand():
                 return Did()
             case other:
@@ -237,11 +258,20 @@ class RendezvousLoop:
 
     def _recorded(self, fault: Fault) -> Did | Silent:
         try:
-            self._backend.put_fault(fault)
+            self._backend.notes.add(FAULTS, fault)
         except StoreError as error:
             return Silent(str(error))  # the report of this node shows it all the same
         finally:
             self._post(Recorded(fault))
+        return Did()
+
+    def _given_back(self, fault: Fault) -> Did | Silent:
+        """Put a failure on record again, if the store does not have it."""
+        try:
+            if not is_told(fault, self._backend.notes.faults()):
+                self._backend.notes.add(FAULTS, fault)
+        except StoreError as error:
+            return Silent(str(error))
         return Did()
 
     # --- the waiter's thread
@@ -257,4 +287,6 @@ class RendezvousLoop:
 
 
 def _no_answer(error: StoreError) -> Silent | NoState:
+    if isinstance(error, NotServed):
+        return NoState(str(error), is_unserved=True)
     return NoState(str(error)) if isinstance(error, Unreadable) else Silent(str(error))

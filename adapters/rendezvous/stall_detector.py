@@ -32,7 +32,7 @@ class StallDetector:
         self._clocks = monotonic, boottime
         self._lock = threading.Lock()
         self._looked_at = [clock() for clock in self._clocks]
-        self._has_stalled = False
+        self._stalled_s = 0.0
         self._stopped = threading.Event()
         run = threads.guarded(self._run, failed)
         self._thread = threading.Thread(target=run, name="elastic-stall-detector", daemon=True)
@@ -47,12 +47,12 @@ class StallDetector:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def stalled(self) -> bool:
-        """Return True if the process stood still since the last call."""
+    def stalled(self) -> float:
+        """Return for how many seconds the process stood still since the last call, the longest time; 0 if it did not."""
         with self._lock:
             self._look()
-            slept, self._has_stalled = self._has_stalled, False
-            return slept
+            slept_s, self._stalled_s = self._stalled_s, 0.0
+            return slept_s
 
     def _run(self) -> None:
         while not self._stopped.wait(self.looks_every_s):
@@ -61,5 +61,7 @@ class StallDetector:
 
     def _look(self) -> None:
         now = [clock() for clock in self._clocks]
-        self._has_stalled |= any(at - before > self._longest_s for at, before in zip(now, self._looked_at, strict=True))
+        gap_s = max(at - before for at, before in zip(now, self._looked_at, strict=True))
+        if gap_s > self._longest_s:
+            self._stalled_s = max(self._stalled_s, gap_s)
         self._looked_at = now

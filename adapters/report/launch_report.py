@@ -11,13 +11,15 @@ from typing import Any
 
 from attrs import frozen
 
+from ...core.causes import Cause, choose, echo
 from ...core.group import Outcome, Stopped
 from ...core.group.state import Alone, Drained, Refused, Unawaited
 from ...core.ranks import Ranks
 from ...core.rendezvous import RendezvousState, Status
+from ...core.rendezvous.explain import Naming, naming
 from ...core.world import Ending, Fault, Node, Stacks, Unfit, Verdict, Why
 from ..launch_settings import LaunchSettings
-from ..workers.error_files import exit_sentence
+from ..workers.error_files import end_sentence
 from .news import SuspectedHang
 from .stack_records import grouped
 from .worker_ends import WorkerEnd
@@ -83,18 +85,51 @@ class Report:
 
     @property
     def others(self) -> int:
-        """The workers of the last failed round that did not fail. One that was started again alone may have failed often."""
+        """The number of workers of the last failed round that have no failure on record. (A worker that was started again
+        alone may have several.)"""
         if self.cause is None:
             return 0
         return max(self.cause.world_size - len({fault.rank for fault in (self.cause, *self.echoes)}), 0)
 
     @property
     def cause(self) -> Fault | None:
-        """The first failure of the last round in which a worker failed: of the node that ended it, the first on record. None
-        if the job has not failed: what was mended is no cause."""
+        """The first failure of the last round in which a worker failed, as `core/causes.py` chooses it. None if the job has
+        not failed: what was fixed by a restart is no cause."""
+        return self._last_cause.fault if self._last_cause else None
+
+    @property
+    def is_cause_sure(self) -> bool:
+        """Return False if it is open which failure came first: all that are on record are echoes of a peer's."""
+        return self._last_cause is None or self._last_cause.is_sure
+
+    @property
+    def suspects(self) -> tuple[Fault, ...]:
+        """The failures that may be the first cause as well, if that is open."""
+        return self._last_cause.others if self._last_cause else ()
+
+    @property
+    def causes(self) -> Sequence[Cause]:
+        """The first cause of each round in which a worker failed."""
+        rounds, verdict, alone = self._rounds, self._verdict, self.settings.group.alone
+        found = (first_cause(rounds[each], breaker(each, verdict, self.result.state), alone) for each in sorted(rounds))
+        return [cause for cause in found if cause]
+
+    @property
+    def _last_cause(self) -> Cause | None:
         outcome = self.result.outcome
         has_failed = isinstance(outcome, Verdict) and outcome.ending is Ending.FAILED
-        return self._first_causes[-1] if has_failed and self.result.faults else None
+        return self.causes[-1] if has_failed and self.result.faults else None
+
+    @property
+    def missing(self) -> tuple[Fault, ...]:
+        """The failures of the workers of the last world that stayed missing, one for each: where workers restart alone, the
+        others may go on without them. Once the job has spent a restart, only those of the last round count."""
+        alone, state = self.settings.group.alone, self.result.state
+        if alone is None or state is None:
+            return ()
+        since = state.round if state.failures else 0
+        those = [each for each in self.result.faults if each.round >= since and each.node in state.members]
+        return tuple({(each.node, each.local_rank): each for each in _not_fixed(those, alone)}.values())
 
     @property
     def stacks(self) -> Mapping[str, tuple[int, ...]]:
@@ -111,14 +146,7 @@ class Report:
     @property
     def earlier(self) -> tuple[Fault, ...]:
         """The first cause of each round before that one."""
-        return tuple(fault for fault in self._first_causes if fault is not self.cause)
-
-    @property
-    def _first_causes(self) -> Sequence[Fault]:
-        """The first cause of each round in which a worker failed."""
-        rounds, verdict, alone = self._rounds, self._verdict, self.settings.group.alone
-        found = (first_cause(rounds[each], breaker(each, verdict, self.result.state), alone) for each in sorted(rounds))
-        return [cause for cause in found if cause]
+        return tuple(cause.fault for cause in self.causes if cause.fault is not self.cause)
 
     @property
     def _rounds(self) -> Mapping[int, Sequence[Fault]]:
@@ -140,7 +168,7 @@ def by_round(
     for end in (state.ended if state else None, verdict):
         if alone and end and end.why is Why.FAILED and all(fault.node != end.by for fault in found.get(end.round, ())):
             before = found.get(end.round - 1, [])
-            if late := [fault for fault in _not_mended(before, alone) if fault.node == end.by]:
+            if late := [fault for fault in _not_fixed(before, alone) if fault.node == end.by]:
                 found[end.round - 1] = [fault for fault in before if fault not in late]
                 found[end.round] = [*late, *found.get(end.round, ())]
     return found
@@ -154,21 +182,25 @@ def breaker(round: int, verdict: Verdict | None, state: RendezvousState | None) 
     return ended.by if ended and ended.round == round else None
 
 
-def first_cause(faults: Sequence[Fault], by: Node | None, alone: Alone | None = None) -> Fault | None:
-    """Return the first cause among the failures of one round: of the node that ended it, the first on record. Where workers
-    restart `alone`, that is the first after which one stayed missing. Where they do, or where ranks have heard from another
-    one that the job is over, a rank that ended the job comes first."""
+def first_cause(faults: Sequence[Fault], by: Node | None, alone: Alone | None = None) -> Cause | None:
+    """Return the first cause among the failures of one round, which the node `by` ended. Where workers restart `alone`, only
+    those count after which one stayed missing. Where they do, or where ranks have heard from another one that the job is
+    over, a rank that ended the job comes first, unless others were missing and their failures are known."""
     if not faults:
         return None
-    from ...core.inprocess.exits import HEARD, JOB_OVER  # a job in which nothing fails needs none of the machine
+    # A job in which nothing fails needs none of this machine.
+    from ...core.inprocess.exits import HEARD, JOB_OVER, MISSED
 
     wrapped = alone or any(fault.exit_code in HEARD for fault in faults)
     ended = [fault for fault in faults if wrapped and fault.exit_code in JOB_OVER]
-    causes = ended or (_not_mended(faults, alone) if alone else ()) or faults
-    return next((fault for fault in causes if fault.node == by), causes[0])
+    own = [fault for fault in ended if fault.exit_code not in MISSED]
+    lasting = _not_fixed(faults, alone) if alone else faults
+    missing = [fault for fault in lasting if ended and fault.exit_code not in JOB_OVER | HEARD]
+    cause = choose(own or missing or ended or lasting or faults, by)
+    return Cause(cause.fault) if cause and (own or (ended and not missing)) else cause
 
 
-def _not_mended(faults: Sequence[Fault], alone: Alone) -> Sequence[Fault]:
+def _not_fixed(faults: Sequence[Fault], alone: Alone) -> Sequence[Fault]:
     """Return those of these failures of one round after which a worker was not started again."""
     restarted, found = Counter[Node](), []
     for fault in faults:
@@ -181,6 +213,7 @@ def _not_mended(faults: Sequence[Fault], alone: Alone) -> Sequence[Fault]:
 
 def as_json(report: Report) -> dict[str, Any]:
     """The report as plain values: the same on every node but for `here`. `format` moves when a key changes or goes."""
+    name = naming(report.result.state)
     return {
         "format": 1,
         "run_id": report.settings.run_id,
@@ -188,10 +221,11 @@ def as_json(report: Report) -> dict[str, Any]:
         "restarts": report.restarts,
         "max_restarts": report.max_restarts,
         "cause": report.result.faults.index(report.cause) if report.cause else None,
+        "cause_is_sure": report.is_cause_sure if report.cause else None,
         "stacks": [{"place": place, "ranks": list(ranks)} for place, ranks in report.stacks.items()],
-        "failures": [_fault_as_json(fault) for fault in report.result.faults],
-        "unfit": [unfit_as_json(unfit) for unfit in report.result.unfit],
-        "set_aside": _set_aside(report.result.state),
+        "failures": [_fault_as_json(fault, name) for fault in report.result.faults],
+        "unfit": [unfit_as_json(unfit, name) for unfit in report.result.unfit],
+        "set_aside": _set_aside(report.result.state, name),
         "here": {
             "node": str(report.result.node),
             "exit_code": report.exit_code,
@@ -219,16 +253,19 @@ def _ending(report: Report) -> dict[str, Any]:
             return {"state": "stopped", "signal": signum}
 
 
-def _fault_as_json(fault: Fault) -> dict[str, Any]:
+def _fault_as_json(fault: Fault, name: Naming) -> dict[str, Any]:
     return {
         "round": fault.round,
         "node": str(fault.node),
+        "name": name(fault.node, fault.host),
         "host": fault.host,
         "rank": fault.rank,
         "local_rank": fault.local_rank,
         "pid": fault.pid,
         "exit_code": fault.exit_code,
-        "exit": exit_sentence(fault.exit_code),
+        "exit": end_sentence(fault),
+        "known_by": fault.origin.value,
+        "echo": echo(fault),
         "remark": fault.remark,
         "when": fault.when,
         "after_s": round(fault.after_s, 3),
@@ -252,19 +289,26 @@ def _hang_as_json(hang: SuspectedHang) -> dict[str, Any]:
     }
 
 
-def _set_aside(state: RendezvousState | None) -> list[dict[str, Any]]:
+def _set_aside(state: RendezvousState | None, name: Naming) -> list[dict[str, Any]]:
     """Return the nodes that are set aside, with what they told of their failures."""
     those = state.those(Status.ASIDE) if state else ()
     seats = [(node, state.seats[node]) for node in those] if state else []
     return [
-        {"node": str(node), "host": seat.profile.host, "failures": failing.failures, "cooldown_s": failing.cooldown_s}
+        {
+            "node": str(node),
+            "name": name(node, seat.profile.host),
+            "host": seat.profile.host,
+            "failures": failing.failures,
+            "cooldown_s": failing.cooldown_s,
+        }
         for node, seat in seats
         if (failing := seat.failing)
     ]
 
 
-def unfit_as_json(unfit: Unfit) -> dict[str, str]:
-    return {"node": str(unfit.node), "host": unfit.host, "when": unfit.when, "reason": unfit.reason}
+def unfit_as_json(unfit: Unfit, name: Naming) -> dict[str, str]:
+    of_node = {"node": str(unfit.node), "name": name(unfit.node, unfit.host), "host": unfit.host}
+    return {**of_node, "when": unfit.when, "reason": unfit.reason}
 
 
 def _end_as_json(end: WorkerEnd) -> dict[str, Any]:

@@ -6,7 +6,6 @@ onlooker does not know is left out, never guessed.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
@@ -17,8 +16,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from ...core.causes import completes
 from ...core.rendezvous import RendezvousState, Status
-from ...core.world import Node, Why
+from ...core.world import Why
 from ..web_server import Content, WebServer
 from .news import News, Recorded, Seen, StandbysReady, StoreBack, StoreSilent
 from .recoveries import PHASES, Recoveries
@@ -26,8 +26,6 @@ from .recoveries import PHASES, Recoveries
 PATH = "/metrics"
 CAUSES = (Why.FAILED, Why.LOST, Why.LEFT, Why.UPSCALE, Why.FENCED)
 """Why a round can end before the job does."""
-_MADE_UP = re.compile(r".+/(torchrun-)?[0-9a-f]{8}")
-"""The slot of an agent that was given no node id: its address, and digits of its own."""
 BOUNDS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 
 
@@ -56,12 +54,6 @@ class Known:
     ages_s: Mapping[str, float] = field(factory=dict)
     standbys: Mapping[str, int] = field(factory=dict)
     recoveries: Mapping[str, Durations] = field(factory=dict)
-
-
-def label_of(node: Node, host: str) -> str:
-    """Return what a node is called in metrics: its id, or its host if it was given none. It is the same whoever else is
-    there, so that a counter goes on."""
-    return host if _MADE_UP.fullmatch(node.slot) else node.slot
 
 
 def exposition(known: Known) -> Content:
@@ -165,7 +157,7 @@ class AgentMetrics:
                 self._known = evolve(known, store_up=False)
             case StoreBack():
                 self._known = evolve(known, store_up=True)
-            case Recorded():
+            case Recorded(fault) if not completes(fault):
                 self._known = evolve(known, failures={self._node: known.failures[self._node] + 1})
             case StandbysReady(standbys):
                 self._known = evolve(known, standbys={self._node: standbys})

@@ -20,9 +20,9 @@ from ...core.world import Node, Stacks, World
 from ..clock import Clock
 from ..rendezvous.loop import Notice as Notice
 from ..rendezvous.loop import Recorded as Recorded
-from ..workers.worker_port import LogsLost as LogsLost
+from ..rendezvous.loop import StoodStill as StoodStill
+from ..workers.worker_port import Remark as Remark
 from ..workers.worker_port import StandbyNews
-from ..workers.worker_port import StandbySaid as StandbySaid
 from ..workers.worker_port import StandbysReady as StandbysReady
 
 
@@ -91,13 +91,13 @@ News: TypeAlias = (
     | Started
     | StartedAgain
     | Recorded
+    | StoodStill
     | Seen
     | StoreSilent
     | StoreBack
     | Restored
     | TraceLost
     | StandbyNews
-    | LogsLost
 )
 """The news of the agent."""
 
@@ -142,24 +142,28 @@ class CannotTrace(Exception):
 class Trace(Protocol):
     """A writer of every step, so that a replay can take it again. The thread that takes the step calls, and never waits."""
 
-    def begin(self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
+    def begin(
+        self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]
+    ) -> None:
         """The node as it is before its first step. Raises CannotTrace; what goes wrong later is told to `lost`, once."""
 
     def took(self, function: Callable[..., object], *given: object) -> None:
         """Write down a call of this function of the core: its arguments but for the node's memory, then its answer."""
 
-    def end(self) -> None:
-        """No step follows. Idempotent."""
+    def end(self, patience_s: float | None = None) -> None:
+        """No step follows. Idempotent. Raises TimeoutError if some could not be written in this time, if one is given."""
 
 
 class NoTrace:
     """A trace that writes nothing."""
 
-    def begin(self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
+    def begin(
+        self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]
+    ) -> None:
         pass
 
     def took(self, function: Callable[..., object], *given: object) -> None:
         pass
 
-    def end(self) -> None:
+    def end(self, patience_s: float | None = None) -> None:
         pass

@@ -13,7 +13,8 @@ from contextlib import suppress
 
 from ...core.world import Node
 from ..clock import Clock
-from ..store.port import AgentBackend, StoreError
+from ..store.notes import Notes
+from ..store.port import StoreError
 from ..store.queries import Query, Reply
 
 OTHERS_S = 4.0
@@ -27,7 +28,7 @@ def new_query(round: int, rank: int | None) -> Query:
 
 
 def replies_to(
-    query: Query, nodes: Iterable[Node], backend: AgentBackend, clock: Clock, timeout_s: float
+    query: Query, nodes: Iterable[Node], notes: Notes, clock: Clock, timeout_s: float
 ) -> Mapping[Node, Reply]:
     """Ask, and return the replies of those of these nodes that answer in time. Nothing stays in the store. Raises
     StoreError."""
@@ -36,14 +37,14 @@ def replies_to(
     others, others_since, is_ours = "", clock.now(), False
     try:
         while silent:
-            stands = backend.replies(silent)
+            stands = notes.replies(silent)
             found |= stands.to(query)
             silent = [node for node in silent if node not in found]
             now, is_ours = clock.now(), stands.query is not None and stands.query.id == query.id
             if stands.query and stands.query.id != others:
                 others, others_since = stands.query.id, now
             if not is_ours and (stands.query is None or now - others_since >= OTHERS_S):
-                backend.put_query(query)
+                notes.put_query(query)
                 is_ours = True
             if now >= until:
                 break
@@ -52,5 +53,5 @@ def replies_to(
     finally:
         if is_ours:
             with suppress(StoreError):
-                backend.withdraw_query(every)
+                notes.withdraw_query(every)
     return found

@@ -19,7 +19,9 @@ from attrs import evolve, frozen
 
 from ...core.world import Node, Stacks, World
 from .. import threads
-from ..store.port import AgentBackend, StoreError
+from ..disk import Disk, Patience, StandsStill
+from ..store.notes import STACKS
+from ..store.port import Backend, StoreError
 from ..store.queries import Query, Reply
 
 if TYPE_CHECKING:
@@ -43,13 +45,14 @@ class Seen:
 class StackRecords:
     """The stacks of one node, round after round, and those of the others. The agent's thread calls."""
 
-    def __init__(self, node: Node, backend: AgentBackend, wall_text: Callable[[], str]) -> None:
-        """`backend` stays the caller's; the thread has a clone of it."""
+    def __init__(self, node: Node, backend: Backend, wall_text: Callable[[], str], disk: Disk | None = None) -> None:
+        """`backend` stays the caller's; the thread has a clone of it. `disk` has the files."""
+        self._disk = disk or Disk()
         self._node = node
         self._backend = backend
         self._wall_text = wall_text
-        self._queue: SimpleQueue[Callable[[AgentBackend], None] | None] = SimpleQueue()
-        self._own: AgentBackend | None = None
+        self._queue: SimpleQueue[Callable[[Backend], None] | None] = SimpleQueue()
+        self._own: Backend | None = None
         self._thread: threading.Thread | None = None
         self._round: int | None = None
         self._known: dict[Node, Stacks] = {}
@@ -60,7 +63,7 @@ class StackRecords:
         if self._has_thread():
             self._round = round
             self._known[self._node] = stacks = self._stacks(round, seen)
-            self._queue.put(partial(_record, stacks, seen, self._wall_text(), anew))
+            self._queue.put(partial(self._record, stacks, seen, self._wall_text(), anew))
 
     def suspect(self, round: int, seen: tuple[Seen, ...]) -> None:
         """Have it put on record that these workers seem to hang there; none: that they do not any more."""
@@ -72,11 +75,11 @@ class StackRecords:
         if self._has_thread():
             self._queue.put(partial(self._reply, query, look))
 
-    def _reply(self, query: Query, look: Callable[[], tuple[Seen, ...]], backend: AgentBackend) -> None:
+    def _reply(self, query: Query, look: Callable[[], tuple[Seen, ...]], backend: Backend) -> None:
         seen = look()
         texts = ["\n".join(each.sighting.lines) for each in seen if each.rank == query.rank]
         with suppress(StoreError):
-            backend.put_reply(Reply(query.id, self._stacks(query.round, seen), "".join(texts)))
+            backend.notes.put_reply(Reply(query.id, self._stacks(query.round, seen), "".join(texts)))
 
     def _stacks(self, round: int, seen: tuple[Seen, ...]) -> Stacks:
         in_order = sorted(seen, key=lambda each: each.rank)
@@ -102,7 +105,8 @@ class StackRecords:
         """Return what the nodes of this world have put on record for its round, as far as the store has told of it."""
         nodes = world.nodes
         with suppress(StoreError):
-            self._known.update((each.node, each) for each in self._backend.stacks(nodes) if each.round == world.round)
+            on_record = self._backend.notes.read(STACKS, nodes)
+            self._known.update((node, each) for node, each in on_record.items() if each.round == world.round)
         found = (self._known[node] for node in nodes if node in self._known)
         return tuple(stacks for stacks in found if stacks.round == world.round)
 
@@ -110,7 +114,7 @@ class StackRecords:
         """Return True if this node has put its stacks of this round, and one of these nodes has not yet."""
         return self._round == world.round and not {each.node for each in self.of(world)}.issuperset(nodes)
 
-    def close(self) -> None:
+    def close(self, patience: Patience | None = None) -> None:
         """Have what is there written down, within a time, and end the thread. Idempotent."""
         if self._thread is None or self._own is None:
             return
@@ -118,15 +122,21 @@ class StackRecords:
         self._thread.join(_JOIN_TIMEOUT_S)
         self._own.close()
         self._thread.join(_JOIN_TIMEOUT_S)
+        with suppress(StandsStill):
+            (patience or Patience()).spend(lambda left_s: self._disk.do(lambda: None, patience_s=left_s))
+        self._disk.close()
 
-    def _run(self, backend: AgentBackend) -> None:
+    def _record(self, stacks: Stacks, seen: tuple[Seen, ...], when: str, anew: bool, backend: Backend) -> None:
+        self._disk.later(partial(_write, seen, when, anew))
+        with suppress(StoreError):
+            backend.notes.put(STACKS, stacks.node, stacks)
+
+    def _run(self, backend: Backend) -> None:
         while job := self._queue.get():
             job(backend)
 
 
-def _record(stacks: Stacks, seen: tuple[Seen, ...], when: str, anew: bool, backend: AgentBackend) -> None:
-    with suppress(StoreError):
-        backend.put_stacks(stacks)
+def _write(seen: tuple[Seen, ...], when: str, anew: bool) -> None:
     for each in seen:
         if anew and each.file:
             with suppress(OSError):

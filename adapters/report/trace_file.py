@@ -22,12 +22,13 @@ from queue import SimpleQueue
 from ...core import group
 from ...core.inprocess import Call
 from ...core.rendezvous import Held
-from ...core.replay.lines import CUT, FORMAT, LINE_MAX, NAME, Corrupt, encoded
-from ...core.replay.steps import STEPS, Calling, Header, Step, Working
+from ...core.trace.lines import CUT, FORMAT, LINE_MAX, NAME, Corrupt, encoded
+from ...core.trace.steps import STEPS, Calling, Header, Step, Working
 from .. import threads
 from ..clock import Clock, boot
+from ..disk import StandsStill, once
 from ..terminal import why
-from .news import CannotTrace, TraceLost
+from .news import CannotTrace, Remark, TraceLost
 from .packed_lines import Shape, packed, unpacked
 
 _FLAGS = os.O_RDWR | os.O_APPEND
@@ -35,7 +36,7 @@ _PART = re.compile(r"\.([1-9]\d{0,8})")
 _QUEUE_MAX = 100_000
 """Steps that may wait for the disk; more end the trace."""
 _PAUSES_MAX = 10
-"""The writer pauses at most so often while further steps are taken."""
+"""The most pauses of the writer while further steps are taken."""
 END_TIMEOUT_S = 5.0
 """The end of the job waits so long for the disk."""
 _EACH = "write --trace=DIR/ and each gets a file"
@@ -68,22 +69,29 @@ class TraceFile:
         self._part_bytes = part_bytes
         self._header: Header | None = None
         self._file: _Parts | None = None
+        self._awaits_disk = False
+        """The disk has not answered yet."""
         self._lost: Callable[[TraceLost], None] = lambda lost: None
         self._queue: SimpleQueue[Step | None] = SimpleQueue()
         self._on = True
         run = threads.guarded(self._run, lambda error: self._give_up(f"{type(error).__name__}: {error}"))
         self._thread = threading.Thread(target=run, name="elastic-trace", daemon=True)
 
-    def begin(self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
+    def begin(
+        self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]
+    ) -> None:
         self._lost = lost
         self._header = _header(held, Working(settings), clock)
+        self._awaits_disk = True  # before the disk may answer
         try:
-            self._open()
-        except BlockingIOError:
-            raise CannotTrace(f"{self._path}: another agent writes there; {_EACH}") from None
-        except OSError as error:
-            raise CannotTrace(f"{self._path}: {why(error)}; name a file that can be written to") from None
-        self._start()
+            error = once(self._failure, late=self._answered)
+        except StandsStill as still:
+            lost(Remark(f"{self._path}: {why(still)}: the trace waits for it"))
+            return
+        if error:
+            self._awaits_disk = False
+            raise CannotTrace(f"{self._path}: {_refusal(error)}")
+        self._answered(None)
 
     def begin_call(self, held: Held, call: Call, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
         """The call as it is before its first step. A rank waits for no disk, not even now: whatever goes wrong is told to
@@ -99,11 +107,29 @@ class TraceFile:
         if self._queue.qsize() > self._queue_max:
             self._give_up(f"the disk does not keep up, {self._queue_max} steps wait")
 
-    def end(self) -> None:
+    def end(self, patience_s: float | None = None) -> None:
         self._queue.put(None)
         self._ended.set()
         if self._thread.ident is not None:
-            self._thread.join(self._end_timeout_s)
+            self._thread.join(self._end_timeout_s if patience_s is None else patience_s)
+        if patience_s is not None and (self._thread.is_alive() or self._awaits_disk):
+            raise TimeoutError(f"{self._path}: the disk does not answer, the end of the trace is not written")
+
+    def _failure(self) -> OSError | None:
+        """Open the file. Return why that has failed, if it has."""
+        try:
+            self._open()
+        except OSError as error:
+            return error
+        return None
+
+    def _answered(self, error: OSError | None) -> None:
+        """Start to write, or give up, now that the disk has answered."""
+        if error:
+            self._give_up(_refusal(error))
+        else:
+            self._start()
+        self._awaits_disk = False
 
     def _start(self) -> None:
         """A host without a free thread costs the trace, and not the job."""
@@ -159,6 +185,13 @@ class TraceFile:
         self._path = _place(self._path, self._header)
         self._file = _Parts(self._path, line)
         return self._file
+
+
+def _refusal(error: OSError) -> str:
+    """Return why a file cannot be traced to, with the remedy."""
+    if isinstance(error, BlockingIOError):
+        return f"another agent writes there; {_EACH}"
+    return f"{why(error)}; name a file that can be written to"
 
 
 def _header(held: Held, machine: Working | Calling, clock: Clock) -> Header:

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...core.rendezvous.verify import Finding
+from ...core.violation import Finding
 from ..terminal import why
 
 _USE = "it is called with {}, and yields pairs of text: a name and a sentence"

@@ -74,7 +74,7 @@ class Events:
             case StartedAgain(local_rank, pid, at) if self._ranks:
                 self._pids[local_rank] = pid
                 yield self._of_worker("START", self._ranks.workers[local_rank], at, pid)
-            case Recorded(fault) if self._is_ours(fault):
+            case Recorded(fault) if self._is_ours(fault) and fault.exit_code is not None:
                 worker, waiting = self._workers()[fault.local_rank], self._died_at.get(fault.local_rank)
                 at = waiting.pop(0) if waiting else self._clock.now()
                 if fault.pid:

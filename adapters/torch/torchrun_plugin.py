@@ -38,7 +38,7 @@ from ..clock import Clock
 from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop
 from ..rendezvous.reserved_ports import Reservation
-from ..report.news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told
+from ..report.news import Notice, Recorded, Restored, Seen, StoodStill, StoreBack, StoreSilent, Told
 from ..store.connection import StoreConnection
 from ..store.port import StoreError
 from ..terminal import printable
@@ -193,7 +193,7 @@ class ElasticRendezvous(RendezvousHandler):
 
     def _profile(self) -> Profile:
         """torch's agents exchange by themselves how many workers they have."""
-        return Profile(self._reserved.endpoint, host=os.uname().nodename)
+        return Profile(self._reserved.endpoint, host=os.uname().nodename, serves_store=self._connection.serves or None)
 
     # --- what was posted
 
@@ -227,7 +227,7 @@ class ElasticRendezvous(RendezvousHandler):
                 log.warning("the store of run %s is back", self._run_id)
             case Restored(by_me=by_me):
                 log.warning("the store of run %s had lost its state: %s", self._run_id, _restored(by_me))
-            case Recorded():
+            case Recorded() | StoodStill():
                 pass
             case BaseException() as error:
                 self._inbox.put(error)

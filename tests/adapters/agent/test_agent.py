@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -28,10 +29,11 @@ from elastic.adapters.launch_settings import (
     WatchdogSettings,
 )
 from elastic.adapters.report.launch_report import Report, Result, as_json
-from elastic.adapters.report.news import News, Recorded, Seen, Started, Step
+from elastic.adapters.report.news import News, Recorded, Seen, Started, Step, SuspectedHang
 from elastic.adapters.report.worker_ends import How
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.port import OutOfReach, Shown
+from elastic.adapters.store.notes import FAULTS, REPLIES
+from elastic.adapters.store.port import Found, Log, OutOfReach, Place, Shown, spelled
 from elastic.adapters.store.queries import Query, Reply
 from elastic.adapters.workers import gpu_memory
 from elastic.adapters.workers.child_processes import SubprocessWorkers
@@ -40,7 +42,7 @@ from elastic.core import group, hangs, rendezvous
 from elastic.core.group import Phase, Stopped
 from elastic.core.group.state import Record, Refused
 from elastic.core.rendezvous import Evict, RendezvousState, Status, Token
-from elastic.core.world import Ending, Fault, Life, Node, Stacks, Verdict, Why
+from elastic.core.world import Ending, Fault, Life, Node, Verdict, Why
 
 TIMEOUT_S = 60.0
 CLOCK = SystemClock()
@@ -275,20 +277,22 @@ class Slipping(MemoryBackend):
         self._slip("heartbeat")
         return super().heartbeat(node, counter)
 
-    def put_fault(self, fault: Fault) -> None:
-        self._slip("put_fault")
+    def put(self, place: Place, data: object) -> None:
+        if place.folder is FAULTS:
+            self._slip("put")
+        super().put(place, data)
 
     def _slip(self, call: str) -> None:
         if call == self._call and self._begun.is_set():
             raise ZeroDivisionError("a slip")
 
 
-@pytest.mark.parametrize(("call", "thread"), [("put_fault", "elastic-rendezvous"), ("heartbeat", "elastic-heart")])
+@pytest.mark.parametrize(("call", "thread"), [("put", "elastic-rendezvous"), ("heartbeat", "elastic-heart")])
 def test_an_error_that_nobody_foresaw_in_a_thread_ends_the_agent_and_its_workers(
     environment: dict[str, str], call: str, thread: str
 ) -> None:
     begun = threading.Event()
-    script = "test $LOCAL_RANK = 0 && exec sleep 1000; exit 3" if call == "put_fault" else "exec sleep 1000"
+    script = "test $LOCAL_RANK = 0 && exec sleep 1000; exit 3" if call == "put" else "exec sleep 1000"
     made = settings(script, local_world_size=2, environment=environment)
     quick = evolve(made, rendezvous=evolve(made.rendezvous, keep_alive_interval=0.05, keep_alive_max_attempt=1_000))
     agent = Agent(quick, Slipping(MemoryStore(), call, begun), CLOCK, Notes(begun.set))
@@ -374,6 +378,23 @@ def test_lost_nodes_are_kept_in_mind_only_where_their_ranks_are_to_be_evicted(
         agent._close()
 
 
+def test_a_late_word_of_the_hang_watch_is_about_workers_that_run_no_longer(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """It was said in the watch's thread, and waits in the inbox behind what has happened since."""
+    told = [SuspectedHang(round, 9.0, (), None, (), {}) for round in (7, 0)]
+
+    def begin() -> None:
+        for each in told:
+            agent._inbox.asked(partial(agent._hear_of_hang, each))
+        (tmp_path / "gate").touch()
+
+    notes, waits = Notes(begin), f"while [ ! -e {tmp_path}/gate ]; do sleep 0.01; done"
+    agent = Agent(settings(waits, environment=environment), MemoryBackend(MemoryStore(), CLOCK), CLOCK, notes)
+    agent.run()
+    assert [each for each in notes.news if isinstance(each, SuspectedHang)] == told[1:]
+
+
 AWAY_TRIES = 3
 
 
@@ -433,17 +454,21 @@ def test_an_agent_answers_a_query_of_its_round_once_and_none_of_another(environm
     store, replied, unasked = MemoryStore(), list[Reply](), list[Reply]()
     asker, pids = MemoryBackend(store, CLOCK), list[int]()
 
+    def replies() -> Mapping[Node, Reply]:
+        return asker.notes.replies([agent.node]).replies
+
     def beats_on() -> bool:
         first = store.beats.get(agent.node, (0, 0.0))[0]
         return comes_true(lambda: store.beats.get(agent.node, (0, 0.0))[0] > first + 2)
 
     def ask() -> None:
         for number, round in enumerate((7, 0, 0)):
-            asker.put_query(Query(str(number) * 16, round))
-            if round == 0 and comes_true(lambda: bool(store.replies)):
-                replied.append(store.replies.pop(agent.node))
+            asker.notes.put_query(Query(str(number) * 16, round))
+            if round == 0 and comes_true(lambda: bool(replies())):
+                replied.append(replies()[agent.node])
+                asker.drop([Place(REPLIES, spelled(agent.node))])
             if beats_on():
-                unasked.extend(store.replies.values())
+                unasked.extend(replies().values())
         os.kill(pids[0], signal.SIGTERM)
 
     def begin() -> None:
@@ -523,9 +548,10 @@ class Looked(MemoryBackend):
         super().__init__(store, CLOCK)
         self.shown: list[str] = []
 
-    def stacks(self, nodes: Iterable[Node]) -> tuple[Stacks, ...]:
-        found = super().stacks(nodes)
-        self.shown.append("".join(each.node.slot for each in found))
+    def read(self, places: Iterable[Place], log: Log[Any] | None = None) -> Found:
+        found = super().read(places, log)
+        if log is None:
+            self.shown.append("".join(each.node.slot for each in found[0].values()))
         return found
 
 

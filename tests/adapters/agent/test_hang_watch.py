@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
+import pytest
 from processes import comes_true, cut_name, is_stopped
 from worlds import LIFE, node, profile
 
@@ -21,15 +22,20 @@ from elastic.adapters.clock import SystemClock
 from elastic.adapters.report.news import SuspectedHang
 from elastic.adapters.report.stack_records import Seen
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+from elastic.adapters.store.notes import STACKS
 from elastic.adapters.workers.progress import VARIABLE, read_page
 from elastic.adapters.workers.stacks import Sighting, Task, see
-from elastic.core.hangs import Settings
-from elastic.core.world import Member, Stacks, WorldId, world_of
+from elastic.core.hangs import Settings, Watch
+from elastic.core.world import Member, Node, Stacks, World, WorldId, world_of
 
 TOLD = SimpleQueue[Standing | SuspectedHang]
 SLEEPS = "import time; time.sleep(1_000)"
 CALLS = "import elastic, time\nwhile True:\n    elastic.progress(); time.sleep(0.01)"
 WORLD = world_of(WorldId(LIFE, 0), (Member(node("a"), profile("a")), Member(node("b"), profile("b"))))
+
+
+def see_all(pids: Mapping[int, int]) -> tuple[Seen, ...]:
+    return tuple(Seen(rank, rank, sighting, None) for rank, sighting in see(pids, None).items())
 
 
 @contextmanager
@@ -49,8 +55,7 @@ def watched(
             workers[rank] = Followed(running[-1].pid, page, (log, tmp_path / "none"), tmp_path / f"error.{rank}")
 
         def look() -> tuple[Seen, ...]:
-            seen = see({rank: worker.pid for rank, worker in workers.items()}, None)
-            return tuple(Seen(rank, rank, sighting, None) for rank, sighting in seen.items())
+            return see_all({rank: worker.pid for rank, worker in workers.items()})
 
         watch.start()
         watch.follow(Followers(WORLD, workers, look))
@@ -82,6 +87,47 @@ def test_a_node_that_stands_still_says_so_and_takes_it_back_when_a_worker_runs_o
             assert isinstance(heard, Standing | SuspectedHang)
 
 
+def test_a_node_whose_stacks_the_store_does_not_show_says_again_where_they_are(tmp_path: Path) -> None:
+    """Nobody puts here what the watch tells, as where the store was away."""
+    with watched(tmp_path, [SLEEPS], Settings(0.4)) as (told, _, _):
+        standings = 0
+        while standings < 2:
+            heard = told.get()
+            standings = standings + 1 if isinstance(heard, Standing) and heard.seen else standings
+
+
+class Hand(SystemClock):
+    """A clock that a test sets."""
+
+    at = 1_000.0
+
+    def now(self) -> float:
+        return self.at
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_nothing_is_said_of_workers_that_are_being_stopped_while_the_watch_looks(is_stopped: bool) -> None:
+    """A look takes its time. What it finds of workers that are stopped by then is no hang, and blames nobody."""
+    told, clock = list[Standing | SuspectedHang](), Hand()
+
+    def absent(world: World) -> Sequence[Node]:
+        watch.follow(None if is_stopped else followers)
+        return ()
+
+    backend = MemoryBackend(MemoryStore(), clock)
+    watch = HangWatch(Settings(4.0), node("a"), backend, None, clock, told.append, threads.shown, absent)
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        followers = Followers(WORLD, {0: Followed(process.pid, None, (), None)}, lambda: see_all({0: process.pid}))
+        seen = Watch()
+        for _ in range(10):
+            watch.follow(followers)
+            seen = watch._look(seen, followers)
+            clock.at += 1.0
+        process.kill()
+    watch.close()
+    assert bool(told) is not is_stopped
+
+
 def test_a_worker_that_calls_for_progress_stands_still_when_it_calls_no_longer(tmp_path: Path) -> None:
     with watched(tmp_path, [SLEEPS, CALLS], Settings(0.4)) as (told, running, watch):
         assert comes_true(lambda: read_page(f"{tmp_path}/page.1").calls > 0)
@@ -103,7 +149,7 @@ def test_the_rank_that_is_elsewhere_than_all_others_is_killed_with_a_word_why(tm
     with watched(tmp_path, [SLEEPS], Settings(0.4, restarts=True), store) as (told, running, _):
         standing = told.get()
         assert isinstance(standing, Standing)
-        backend.put_stacks(Stacks(node("b"), 0, ((1, "elsewhere"), (2, "elsewhere"))))
+        backend.notes.put(STACKS, node("b"), Stacks(node("b"), 0, ((1, "elsewhere"), (2, "elsewhere"))))
         assert running[0].wait() == -9
         while not isinstance(heard := told.get(), SuspectedHang) or heard.missing:
             pass

@@ -7,9 +7,9 @@ from worlds import node
 from elastic.adapters.agent.standby_teller import StandbyTeller
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.notes import StandbyNote
-from elastic.adapters.store.port import OutOfReach
-from elastic.core.world import Life, Node
+from elastic.adapters.store.notes import STANDBYS, StandbyNote
+from elastic.adapters.store.port import OutOfReach, Place
+from elastic.core.world import Life
 
 NONE, SOME = StandbyNote(0, None), StandbyNote(2, 1.5)
 LIFE, OTHER = Life("life"), Life("other")
@@ -26,11 +26,11 @@ class Store(MemoryBackend):
     def clone(self) -> Store:
         return self
 
-    def put_note(self, node: Node, note: StandbyNote) -> None:
+    def put(self, place: Place, data: StandbyNote) -> None:
         if self.is_silent:
             raise OutOfReach("silent")
-        self.written.append(note)
-        super().put_note(node, note)
+        self.written.append(data)
+        super().put(place, data)
 
 
 def test_each_change_is_written_once_after_a_heartbeat() -> None:
@@ -42,7 +42,7 @@ def test_each_change_is_written_once_after_a_heartbeat() -> None:
     for _ in range(3):
         teller.beaten(LIFE)
     assert store.written == [NONE, SOME]
-    assert store.notes([node("a")]) == {node("a"): SOME}
+    assert store.notes.read(STANDBYS, [node("a")]) == {node("a"): SOME}
 
 
 def test_a_store_without_a_register_is_told_nothing_and_one_that_lost_its_memory_is_told_again() -> None:
