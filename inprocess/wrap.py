@@ -80,7 +80,7 @@ class Wrapper(wrapper.Wrapper):
         if not self.enabled:
             return function
 
-        @functools.wraps(function)
+        @functools.wraps(wrapped)
         def called(*args: Any, **kwargs: Any) -> Result | None:
             try:
                 return wrapped(*args, **kwargs)

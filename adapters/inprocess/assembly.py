@@ -25,6 +25,7 @@ from ..rendezvous.loop import Notice, RendezvousLoop
 from ..store.port import Backend
 from ..store.tcpstore.serving import address_towards
 from ..store.tcpstore.wire import Address
+from ..workers.entered import say_entered
 from ..workers.environment import SCOPE, TRACE
 from .alarm import Alarm
 from .bytecode_progress import Progress
@@ -170,7 +171,7 @@ class Assembly:
             lambda post: RendezvousLoop(
                 self.backend, self._held, self._clock, self._latecomers(post).told, end_process, trace.took
             ),
-            self.backend.faults,
+            self.backend.notes.faults,
             self._me,
             self._clock,
             self._connection.starts,
@@ -181,6 +182,7 @@ class Assembly:
             log.warning("rank %s can be called back at safe points alone: %s", self._me.slot, impediment)
         try:
             self._supervisor.start()
+            say_entered()  # now its monitor speaks for it, so the others go on without it
             driver.start()
         except OSError:  # no monitor or no thread can be had: nothing has begun
             self._parts.page.words[BYE] = Bye.UNSETTLED

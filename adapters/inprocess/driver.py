@@ -14,25 +14,27 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import assert_never
 
-from attrs import define
+from attrs import define, evolve
 
-from ...core.caller import WHY_OVER, heard, requested
+from ...core.caller import WHY_OVER, culprits, heard, is_open, requested
 from ...core.inprocess import Call, begin, transition
 from ...core.inprocess import words as core
 from ...core.inprocess.exits import INTERNAL
 from ...core.inprocess.progress_limits import Marks
 from ...core.inprocess.state import JOB_ENDED
 from ...core.inprocess.timers import IDLE, Timers, passed, resumed, running, until
+from ...core.rendezvous import Ended as RoundEnded
 from ...core.rendezvous import Raise
-from ...core.world import Fault, Node, Profile, Why, World
+from ...core.world import Fault, Node, Origin, Profile, Why, World
 from .. import threads
 from ..clean_up import failures_of
 from ..clock import Clock
-from ..rendezvous.loop import RendezvousLoop, ToRecord
+from ..rendezvous.loop import Recorded, RendezvousLoop, ToRecord
 from ..rendezvous.reserved_ports import Reservation
 from ..report.news import Notice, StoreBack, StoreSilent, Told, Trace
 from ..store.port import StoreError
@@ -40,9 +42,9 @@ from . import user_stack
 from .bytecode_progress import Progress, marks
 from .deadlines import Late
 from .gate import Gate
-from .outcomes import RestartAbort, raised, said
-from .shared_page import BYE, LEAVING, NS, UNWIND_AT, Bye, Page, Span
-from .task import Task, mark
+from .outcomes import NestedCall, RestartAbort, raised, said
+from .shared_page import BYE, ENTERED, GOES_REPLACED, HUNG, LEAVING, NS, RANK, UNWIND_AT, WORLD_SIZE, Bye, Page, Span
+from .task import Task, echo_in, first_raised, lacks_memory, mark, traced
 from .thread_events import (
     AbortEnded,
     Ended,
@@ -86,6 +88,11 @@ TELLING_S = 2.0
 """A process that an error ends waits so long until its stderr has taken the traceback."""
 NO_MORE = "no further iteration may begin"
 """The record of a rank that ends the job for the failures of others."""
+RECORD_S = 0.5
+"""How long the abort of a rank that has failed waits until that is on record, at most."""
+NAMED_MAX = 32
+"""For iterations from this number on the log names the rank that ended the last one. To find out which one failed first
+means to read the records of all iterations, and the agent, which reads them for its ranks, grows by what that takes."""
 ENDED_BY_OTHERS = frozenset((*JOB_ENDED.values(), core.Reason.ITERATIONS_SPENT, core.Reason.TOO_FEW))
 """The reasons for which the text of the call's end names the failure of another rank."""
 
@@ -161,6 +168,13 @@ class Driver:
         self._untold: Callable[[], None] | None = None
         """This tells the log of the error with which a span has just ended: the others hear of it first."""
         self._reserved: Reservation | None = None
+        self._recorded = threading.Event()
+        """Set while no failure of this rank is on its way to the record."""
+        self._recorded.set()
+        self._shown: object = None
+        """The places of the last traceback that was told."""
+        self._asking: threading.Thread | None = None
+        """The last thread that has asked which rank failed first."""
         self._probe_at: float | None = None
         self._again_at: float | None = None
         """When a signal that the gate puts off is sent again."""
@@ -233,9 +247,11 @@ class Driver:
             log.debug("rank %s: %s -> %s", self._me.slot, before.phase.value, self._call.phase.value)
 
     def _end(self, outcome: core.Outcome) -> None:
-        self._page.words[BYE] = Bye.SETTLED if self._call.left or self._call.verdict else Bye.UNSETTLED
+        self._page.words[BYE] = self._bye()
         self._page.ring()
         value = self._kept.value
+        if self._asking:
+            self._asking.join(TELLING_S)
         match outcome:
             case core.Returned(round):
                 self._orders.put(Finished(value if round is not None else None, None))
@@ -243,12 +259,17 @@ class Driver:
                 task = self._task
                 rank, last, others = task.state.initial_rank, self._last_error, self._others_fault(failed.reason)
                 error = self._unfinished if failed.reason is core.Reason.UNHEALTHY else None
-                error = error or raised(failed, rank, value, last, task.meets_at, others)
+                error = error or raised(failed, self._call.closing, rank, value, last, task.meets_at, others)
                 self._orders.put(Finished(None, error))
         self._kept = _Iteration()
         release = self._reserved.release if self._reserved else _nothing
         for error in failures_of(self._loop.stop, release, self._farewell):
             log.error("rank %s: the clean-up after a call failed in part", self._me.slot, exc_info=error)
+
+    def _bye(self) -> Bye:
+        if self._call.left or self._call.verdict:
+            return Bye.SETTLED
+        return Bye.REPLACED if self._call.replaced else Bye.UNSETTLED
 
     def _others_fault(self, reason: core.Reason) -> str:
         """Return the failure of another rank that ended the job: of the one that closed it, else the last on record."""
@@ -305,7 +326,7 @@ class Driver:
             case LeftAtomic(token):
                 return core.AtomicLeft(token)
             case Signalled(signum):
-                return core.Interrupted() if signum == signal.SIGINT else core.Terminated()
+                return core.Interrupted() if signum == signal.SIGINT else core.Terminated(self._is_hung() or None)
             case PutOff():
                 self._inject_again()
                 return None
@@ -319,14 +340,28 @@ class Driver:
                 return core.StoreLost()
             case StoreBack():
                 return core.StoreBack()
+            case Recorded():
+                self._recorded.set()
+                return None
             case _:
                 return None
 
     def _ended(self, ended: Ended) -> core.Event:
         if ended.token == self._call.token:
             self._keep(ended)
-        how = core.How.GAVE_UP if isinstance(ended.error, RestartAbort) else HOWS[ended.how]
-        return core.SpanEnded(ended.token, how, mark(ended.error) if how is core.How.FAILED and ended.error else "")
+        how = core.How.GAVE_UP if isinstance(ended.error, RestartAbort | NestedCall) else HOWS[ended.how]
+        how = core.ended_as(how, self._is_hung())
+        error = first_raised(ended.error) if ended.error and how is core.How.INJECTED else ended.error
+        if how not in (core.How.FAILED, core.How.INJECTED) or not isinstance(error, Exception | BaseExceptionGroup):
+            return core.SpanEnded(ended.token, how)
+        got_on = self._gate.got_on == ended.token or None
+        return core.SpanEnded(
+            ended.token, how, mark(error), bool(echo_in(error)) or None, got_on, lacks_memory(error) or None
+        )
+
+    def _is_hung(self) -> bool:
+        """Return True if the monitor has sent SIGTERM: a limit was passed, and SIGKILL follows."""
+        return bool(self._page.words[HUNG])
 
     def _keep(self, ended: Ended) -> None:
         kept = self._kept
@@ -343,10 +378,26 @@ class Driver:
                 self._unfinished = ended.error
             if kept.span in WATCHED:
                 self._task.faulted(ended.error)
-            span = kept.span.value if kept.span else ""
-            told = ended.error if ended.how is How.EXCEPTION else None
-            text, where = "rank %s, iteration %s: %s ended by %s", (self._me.slot, self._call.round, span)
-            self._untold = partial(log.error, text, *where, said(ended.error), exc_info=told)
+            self._untold = self._telling(ended.error, ended.how is How.EXCEPTION, kept.span)
+
+    def _is_open(self, round: int) -> bool:
+        try:
+            return round < NAMED_MAX and is_open(self._faults(), round)
+        except StoreError:
+            return False
+
+    def _telling(self, error: BaseException, is_failure: bool, span: core.Span | None) -> Callable[[], None]:
+        """Return what tells the log of this error. A traceback that repeats the last one is not written again."""
+        is_new = is_failure and (places := traced(error)) != self._shown
+        if is_new:
+            self._shown = places
+        echo = f" (an echo of another rank's failure: {echo_in(error)})" if echo_in(error) else ""
+        again = " (the traceback is the same as before)" if is_failure and not is_new else ""
+        text, where = (
+            "rank %s, iteration %s: %s ended by %s%s%s",
+            (self._me.slot, self._call.round, span and span.value),
+        )
+        return partial(log.error, text, *where, said(error), echo, again, exc_info=error if is_new else None)
 
     def _told(self, told: Told) -> core.Event | None:
         match told.answer:
@@ -354,14 +405,40 @@ class Driver:
                 placed = self._task.enters(world, self._me)
                 log.info("rank %s: iteration %s, %s of %s", self._me.slot, world.round, placed.rank, placed.world_size)
                 if placed.rank == 0 and told.held.state and (ended := told.held.state.ended):
-                    by = f" (rank {ended.by.slot})" if ended.why is Why.FAILED else ""
-                    why = WHY_OVER.get(ended.why, ended.why.value)
-                    log.warning("iteration %s begins, world size %s: %s%s", world.round, placed.world_size, why, by)
+                    self._tell_why(ended, world.round, placed.world_size)
+                words = self._page.words
+                words[RANK], words[WORLD_SIZE] = placed.rank, placed.world_size
+                words[ENTERED] = int(self._clock.now() * NS)
             case Raise(failure, text) if failure.why is not Why.CLOSED:
                 log.error("rank %s: %s %s", self._me.slot, failure.why.value, text)
             case _:
                 pass
         return heard(told.handler, told.answer, self._task.terms, told.held)
+
+    def _tell_why(self, ended: RoundEnded, round: int, size: int) -> None:
+        """Tell the log why this iteration begins. The records of failures tell who failed first, and nobody waits for them:
+        a thread asks the store."""
+        tell = partial(log.warning, "iteration %s begins, world size %s: %s", round, size)
+        why = WHY_OVER.get(ended.why, ended.why.value)
+        if ended.why is not Why.FAILED:
+            tell(why)
+            return
+        asks = threading.Thread(
+            target=lambda: tell(f"{why} ({self._culprits(ended)})"), name="elastic-asking", daemon=True
+        )
+        try:
+            threads.start(asks)
+        except threads.NoThread:
+            tell(why)
+        else:
+            self._asking = asks
+
+    def _culprits(self, ended: RoundEnded) -> str:
+        found: tuple[Node, ...] = (ended.by,)
+        if ended.round < NAMED_MAX:
+            with suppress(StoreError):
+                found = culprits(self._faults(), ended)
+        return " or ".join(f"rank {node.slot}" for node in found)
 
     # --- commands out
 
@@ -372,6 +449,8 @@ class Driver:
             case core.End() | core.MarkDone() | core.MarkReserve() | core.Leave() | core.Close():
                 log.info("rank %s: %s", self._me.slot, command)
                 self._submit(command, self._task.profile)
+            case core.Record(if_open=if_open):
+                self._record_if_open() if if_open else self._record(self._left_for())
             case core.Run(span, token):
                 if code := self._task.code(span):
                     self._order(span, token, code)
@@ -395,8 +474,7 @@ class Driver:
         """Ask the register for what this command means. A fault goes on record after the end of its round is written, and
         before the end of the job: the other ranks read it when they hear of that."""
         if isinstance(command, core.Close):
-            cause = self._call.leaving.value if self._call.leaving else NO_MORE
-            self._record(self._task.fault(self._me, self._call.round or 0, self._last_error, cause))
+            self._record(self._left_for())
         if request := requested(command, profile):
             self._loop.submit(request)
         if isinstance(command, core.End):
@@ -404,7 +482,21 @@ class Driver:
             error = self._task.state.fault
             self._record(self._task.fault(self._me, command.round, error, command.cause.value, where))
 
+    def _left_for(self) -> Fault:
+        cause = self._call.leaving.value if self._call.leaving else NO_MORE
+        return self._task.fault(self._me, self._call.round or 0, self._last_error, cause)
+
+    def _record_if_open(self) -> None:
+        """Put on record what was under way as user code was called back. The code may as well have dealt with it."""
+        error = self._kept.errors[-1] if self._kept.errors else None
+        if error is not None:
+            fault = evolve(
+                self._task.fault(self._me, self._call.round or 0, first_raised(error), ""), origin=Origin.END
+            )
+            self._loop.submit(ToRecord(lambda: fault if self._is_open(fault.round) else None))
+
     def _record(self, fault: Fault) -> None:
+        self._recorded.clear()
         self._loop.submit(ToRecord(lambda: fault))
 
     def _join(self, command: core.Join) -> None:
@@ -443,7 +535,10 @@ class Driver:
             self._inbox.put(AbortEnded(error))
 
     def _abort(self) -> None:
-        """Run the user's abort. After one that fails this process runs no further round: what it left open would pile up."""
+        """Run the user's abort. After one that fails this process runs no further round: what it left open would pile up.
+
+        It closes connections, and the others fail then: the failure of this rank is on record before."""
+        self._recorded.wait(RECORD_S)
         try:
             self._task.abort()
         except BaseException as error:
@@ -459,7 +554,8 @@ class Driver:
             for each, began_at in self._timers.began_at.items()
             if each.timer is core.Timer.UNWIND and began_at != float("inf")
         ]
-        told = int(self._call.leaving is not None), int(min(unwinds, default=0.0) * NS)
+        leaving = GOES_REPLACED if self._call.replaced else int(self._call.leaving is not None)
+        told = leaving, int(min(unwinds, default=0.0) * NS)
         changed = (words[LEAVING], words[UNWIND_AT]) != told
         words[LEAVING], words[UNWIND_AT] = told
         if changed:

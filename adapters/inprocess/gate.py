@@ -50,6 +50,7 @@ from .shared_page import (
     ARMED,
     DEPTH,
     HARD,
+    HUNG,
     LAPSED,
     OVER,
     ROUND,
@@ -84,9 +85,11 @@ class Gate:
         self.theirs: dict[int, Handler] = {}
         """The program's own handlers of SIGINT and SIGTERM."""
         self.told = 0
-        """The last of them that the driver was told of."""
+        """The last of them that the driver was told of. One that the monitor sent is not for the program."""
         self.hung = (0, 0)
         """The span in which the handler raised last and its soft limit, if that limit had passed; else zeros."""
+        self.got_on = 0
+        """The last span whose code has called `ping`, or begun a section."""
         self._clean = 0
         self._clean_until = (0, 0)
         """The span in which something was raised last, and until when user code may handle that undisturbed."""
@@ -150,6 +153,7 @@ class Gate:
     def ping(self) -> None:
         """Note progress of the user's code. A safe point."""
         self._page.words[STAMP] = time.monotonic_ns()
+        self.got_on = self._page.words[ARMED]
         self.check()
 
     @own
@@ -164,6 +168,7 @@ class Gate:
         words = self._page.words
         words[STAMP] = time.monotonic_ns()
         words[SOFT], words[HARD] = soft, hard
+        self.got_on = words[ARMED]
         self._rearm(hard)
         self._page.ring()
 
@@ -177,6 +182,7 @@ class Gate:
         """Begin an atomic section, or raise if this span must end."""
         self.only_main("an atomic section")
         words = self._page.words
+        self.got_on = words[ARMED]
         with self._lock:
             depth = words[DEPTH]
             words[DEPTH] = depth + 1
@@ -252,7 +258,8 @@ class Gate:
 
     @own
     def _tell(self, signum: int) -> None:
-        self.told = signum
+        if not (signum == signal.SIGTERM and self._page.words[HUNG]):
+            self.told = signum
         self._post(Signalled(signum))
 
     @own

@@ -13,6 +13,7 @@ register has a rendezvous loop of its own. So a store that does not answer delay
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -43,22 +44,24 @@ from ...core.inprocess.monitoring import (
     until,
     woke,
 )
+from ...core.inprocess.words import Cause
 from ...core.rendezvous import Held, RendezvousState, Settings, handlers
 from ...core.rendezvous.agenda import Request
 from ...core.rendezvous.context import Handler
 from ...core.rendezvous.state import shows_over
-from ...core.world import Endpoint, Life, Node, Profile, Why, WorldId
+from ...core.world import Endpoint, Fault, Life, Node, Profile, Why, WorldId
 from ..clock import Clock, SystemClock, poll_ms
 from ..rendezvous.heart import Heart
-from ..rendezvous.loop import RendezvousLoop
+from ..rendezvous.loop import RendezvousLoop, ToRecord
 from ..report.news import Notice, Told
+from ..store import numerals
 from ..store.port import Backend
 from ..threads import NoThread
 from ..workers.error_files import leave_error_file
 from ..workers.logs import ERROR_FILE_VARIABLE
 from .gate import SIGNUM
 from .register_follower import REST_S, RegisterFollower
-from .shared_page import NS, WANT_MONITOR, Page, Seen, Span
+from .shared_page import ENTERED, HUNG, NS, RANK, WANT_MONITOR, WORLD_SIZE, Page, Seen, Span
 
 SPEAKER = Profile(Endpoint("localhost", 1))
 """The monitor's profile. The monitor takes no seat, so no node reads it."""
@@ -99,6 +102,9 @@ class Program:
         self._state: RendezvousState | None = None
         self._monitor = Monitor()
         self._to_end: int | None = None
+        self._pid = _pid_of(self._process)
+        self._killed_for = ""
+        """Why this monitor has killed its process."""
         self._dead = self._settled = False
 
     def run(self) -> None:
@@ -152,6 +158,7 @@ class Program:
             hard_s=seen.hard / NS or math.inf,
             wanted=seen.want == seen.armed,
             leaving=seen.leaving,
+            replaced=seen.replaced,
             bye=Bye[seen.bye.name],
             unwind_at=seen.unwind_at / NS or math.inf,
             dead=self._dead,
@@ -193,12 +200,14 @@ class Program:
             case SayLeave():
                 self._say("leaves for it")
                 self._speak(handlers.leave)
-            case SayDead(replace_s):
+            case SayDead(replace_s, failed):
                 self._say("speaks for it: it is dead, or its call is over and nobody may know")
-                self._speak(handlers.declare_dead, replace_s=replace_s)
+                fault = self._fault(self._sight().round, *self._death()) if failed else None
+                self._speak(handlers.declare_dead, replace_s=replace_s, fault=fault)
             case Terminate():
                 self._say("past its limit: SIGTERM, SIGCONT")
                 self._leave_error_file()
+                self._page.words[HUNG] = 1
                 self._send(signal.SIGTERM)
                 self._send(signal.SIGCONT)
             case Kill():
@@ -216,8 +225,9 @@ class Program:
             why = "user code did not end in time when it was called back (unwind_timeout)"
         else:
             why = f"no progress for {sight.hard_s:g} s (hard_timeout)"
+        self._killed_for = f"killed by its monitor: {why}"
         file = os.environ.get(ERROR_FILE_VARIABLE)
-        leave_error_file(Path(file) if file else None, f"killed by its monitor: {why}")
+        leave_error_file(Path(file) if file else None, self._killed_for)
 
     def _send(self, signum: signal.Signals) -> None:
         try:
@@ -232,20 +242,49 @@ class Program:
             return
         self._to_end = None
         if state.round == round:
-            self._speak(handlers.end, state.world_id)
+            self._speak(handlers.end, state.world_id, fault=self._fault(round, Cause.SOFT_TIMEOUT.value, None))
 
-    def _speak(self, handler: Handler, mine: WorldId | None = None, replace_s: float = 0.0) -> None:
-        """Run this operation on the register, in the node's name. Raises NoThread while the process lives: its supervisor
-        starts another monitor. For a dead process no other would come: this one takes the heartbeat away, and the other
-        ranks see that."""
+    def _death(self) -> tuple[str, int | None]:
+        """Return how the process died, as far as the kernel still tells, and its exit code."""
+        code = _exit_code(self._pid, self._process)
+        if self._killed_for or code is None:
+            return self._killed_for or "its process died", code
         try:
-            self._begin(handler, mine, replace_s)
+            return (f"killed by {signal.Signals(-code).name}" if code < 0 else f"its process ended with {code}"), code
+        except ValueError:  # a signal without a name
+            return f"killed by signal {-code}", code
+
+    def _fault(self, round: int, message: str, exit_code: int | None) -> Fault:
+        words, now = self._page.words, self._clock.now()
+        return Fault(
+            node=self._node,
+            round=round,
+            rank=words[RANK],
+            local_rank=numerals.number(os.fsencode(os.environ.get("LOCAL_RANK", ""))) or 0,
+            pid=self._pid,
+            exit_code=exit_code,
+            after_s=now - words[ENTERED] / NS,
+            world_size=max(words[WORLD_SIZE], 1),
+            host=os.uname().nodename,
+            when=self._clock.wall_text(),
+            message=message,
+            at_s=now,
+        )
+
+    def _speak(
+        self, handler: Handler, mine: WorldId | None = None, replace_s: float = 0.0, fault: Fault | None = None
+    ) -> None:
+        """Run this operation on the register, in the node's name; first put the failure on record. Raises NoThread while the
+        process lives: its supervisor starts another monitor. For a dead process no other would come: this one takes the
+        heartbeat away, and the other ranks see that."""
+        try:
+            self._begin(handler, mine, replace_s, fault)
         except NoThread:
             if not self._dead:
                 raise
             self._heart.stop()
 
-    def _begin(self, handler: Handler, mine: WorldId | None, replace_s: float) -> None:
+    def _begin(self, handler: Handler, mine: WorldId | None, replace_s: float, fault: Fault | None) -> None:
         nonce = Life(os.urandom(8).hex())
         settings = Settings(leave_timeout=self._rules.leave_s, replace_timeout=replace_s)
         held = Held(self._node, SPEAKER, settings, nonce, mine=mine)
@@ -258,6 +297,8 @@ class Program:
             loop.stop()
             raise
         self._loops.append(loop)
+        if fault:
+            loop.submit(ToRecord(lambda: fault))
         loop.submit(Request(handler, Why.FAILED))
 
     def _failed(self, error: BaseException) -> None:
@@ -269,6 +310,37 @@ class Program:
         if self._log != -1:
             with suppress(OSError):  # a full disk must not end a process that ends others
                 os.write(self._log, f"{self._clock.wall_text()} monitor of {self._node}: {text}\n".encode())
+
+
+def _pid_of(pidfd: int) -> int:
+    """Return the process id that this pidfd stands for; 0 if the process is gone."""
+    for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text().splitlines():
+        if line.startswith("Pid:"):
+            return max(int(line.split()[1]), 0)
+    return 0
+
+
+_GET_INFO, _INFO_BYTES, _INFO_EXIT, _EXIT_AT = 0xC040FF0B, 64, 8, 60
+"""PIDFD_GET_INFO, the size of its answer, the bit for the exit code (since Linux 6.15), and where that stands."""
+
+
+def _exit_code(pid: int, pidfd: int) -> int | None:
+    """Return the exit code of a dead process, as subprocess has it; None if the kernel does not tell. /proc tells until its
+    parent has reaped it, and the pidfd tells from then on."""
+    try:
+        state, *rest = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        if state == b"Z":
+            return os.waitstatus_to_exitcode(int(rest[-1]))
+    except OSError:
+        pass  # it has been reaped
+    info = bytearray(_INFO_EXIT.to_bytes(8, sys.byteorder) + bytes(_INFO_BYTES - 8))
+    try:
+        fcntl.ioctl(pidfd, _GET_INFO, info)
+    except OSError:
+        return None  # an older kernel
+    if not int.from_bytes(info[:8], sys.byteorder) & _INFO_EXIT:
+        return None
+    return os.waitstatus_to_exitcode(int.from_bytes(info[_EXIT_AT:], sys.byteorder))
 
 
 def _opened(log: str | None) -> int:

@@ -13,11 +13,11 @@ import traceback
 from contextlib import suppress
 from pathlib import Path
 
-from ...core.inprocess.exits import EXIT_CODES, INTERNAL
+from ...core.inprocess.exits import EXIT_CODES, INTERNAL, exit_code
 from ...core.inprocess.words import Raised, Reason
 from ..workers.error_files import leave_error_file
-from ..workers.function import text_of
 from ..workers.logs import ERROR_FILE_VARIABLE
+from ..workers.startup.elastic_raise import text_of
 
 
 class RestartAbort(SystemExit):
@@ -29,6 +29,22 @@ class RestartAbort(SystemExit):
 
     def __str__(self) -> str:
         return " ".join(map(text_of, self.args))
+
+
+class Interrupted(KeyboardInterrupt, SystemExit):
+    """The KeyboardInterrupt of a call. It ends a process that does not catch it with a code for its launcher: by SIGINT, as
+    Python ends for other ones, it would be one that failed and starts again."""
+
+    def __init__(self, code: int) -> None:
+        SystemExit.__init__(self, code)
+
+    def __str__(self) -> str:
+        return "interrupted"
+
+
+class NestedCall(RuntimeError):
+    """Raised where a wrapped function is called inside of another one. It ends the job: the next iteration would raise it
+    again."""
 
 
 class Stopped(SystemExit):
@@ -49,7 +65,8 @@ class Stopped(SystemExit):
 
 
 class Unhealthy(Stopped):
-    """Raised when finalize or the health check failed: this process must not run another round."""
+    """Raised when finalize or the health check failed, or the function failed again and again before any progress: this
+    process must not run another round."""
 
 
 class OutcomeUnknown(Stopped):
@@ -61,7 +78,7 @@ class OutcomeUnknown(Stopped):
         self.value = value
 
 
-OWN = (Reason.EXITED, Reason.INTERRUPTED, Reason.GAVE_UP, Reason.DRAINED)
+OWN = (Reason.EXITED, Reason.GAVE_UP, Reason.DRAINED)
 """The reasons for which the user's own exception is raised, if there is one."""
 
 
@@ -70,15 +87,24 @@ UNMET = (Reason.STORE_LOST, Reason.TIMED_OUT, Reason.OUTCOME_UNKNOWN)
 
 
 def raised(
-    outcome: Raised, rank: int, value: object, error: BaseException | None, meets_at: str, others: str
+    outcome: Raised,
+    closing: bool,
+    rank: int,
+    value: object,
+    error: BaseException | None,
+    meets_at: str,
+    others: str,
 ) -> BaseException:
-    """Return what the call raises. `error` is the last error of this rank's code, `meets_at` the name of the store, `others`
-    the rank that ended the job, with its failure, if that was another one."""
+    """Return what the call raises. `closing`: this rank has ended the job for all. `error` is the last error of this rank's
+    code, `meets_at` the name of the store, `others` the rank that ended the job, with its failure, if that was another
+    one."""
     reason = outcome.reason
+    if reason is Reason.INTERRUPTED:
+        interrupted = Interrupted(exit_code(reason, closing) or INTERNAL)
+        interrupted.__cause__ = error
+        return interrupted
     if reason in OWN and error is not None and not isinstance(error, Exception):
         return error
-    if reason is Reason.INTERRUPTED:
-        return KeyboardInterrupt()
     text = f"rank {rank}: {reason.value}"
     if reason in UNMET:
         text += f" (the ranks meet in {meets_at})"
@@ -93,7 +119,7 @@ def raised(
 
 def _stopped(reason: Reason, text: str, value: object) -> Stopped:
     match reason:
-        case Reason.UNFIT | Reason.UNHEALTHY:
+        case Reason.UNFIT | Reason.UNHEALTHY | Reason.STUCK:
             return Unhealthy(reason, text)
         case Reason.OUTCOME_UNKNOWN:
             return OutcomeUnknown(reason, text, value)
@@ -108,7 +134,7 @@ def said(error: BaseException) -> str:
 
 def tell(error: BaseException) -> None:
     """Write the error to stderr, since a SystemExit prints nothing, and to the launcher's error file, if there is one."""
-    if not isinstance(error, Stopped | RestartAbort):
+    if not isinstance(error, Stopped | RestartAbort | Interrupted):
         return
     cause = error.__cause__
     callstack = "".join(traceback.format_exception(cause)) if cause else ""

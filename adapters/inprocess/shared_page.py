@@ -53,15 +53,23 @@ LAPSED: Final = 16
 WANT: Final = 8
 """The token of the span that must end."""
 LEAVING: Final = 9
-"""This rank is leaving the job; its reason is in its report."""
+"""1: this rank is leaving the job; its reason is in its report. 2: and the launcher replaces its process."""
+GOES_REPLACED: Final = 2
 BYE: Final = 10
 """A `Bye`."""
 UNWIND_AT: Final = 11
 """When the process is killed unless the span that must end has ended."""
+RANK: Final = 12
+"""Its rank in the last world."""
+WORLD_SIZE: Final = 18
+ENTERED: Final = 17
+"""When it entered that world."""
 
 # the monitor's words
 WANT_MONITOR: Final = 13
 """The same as `WANT`, written by the monitor while the driver is silent."""
+HUNG: Final = 14
+"""1 once the monitor sends SIGTERM because a limit was passed. The program's handler may raise anything then."""
 
 
 class Span(IntEnum):
@@ -86,6 +94,8 @@ class Bye(IntEnum):
     """The register knows: this rank has left, or the job is closed."""
     UNSETTLED = 2
     """The register may still count on this rank."""
+    REPLACED = 3
+    """The register keeps the seat for the process that replaces this one."""
 
 
 def to_inherit(descriptor: int) -> int:
@@ -158,6 +168,7 @@ class Seen:
     hard: int
     want: int
     leaving: bool
+    replaced: bool
     bye: Bye
     unwind_at: int
 
@@ -183,6 +194,7 @@ class Seen:
             hard=words[HARD],
             want=words[WANT],
             leaving=bool(words[LEAVING]),
+            replaced=words[LEAVING] == GOES_REPLACED,
             bye=Bye(words[BYE]),
             unwind_at=words[UNWIND_AT],
         )

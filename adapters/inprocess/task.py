@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
@@ -15,13 +16,15 @@ from attrs import evolve
 
 from ...core import policies
 from ...core.caller import Terms
+from ...core.causes import echo_of
 from ...core.inprocess.words import Span
-from ...core.world import Endpoint, Fault, Member, Node, Profile, World
+from ...core.world import Endpoint, Fault, Member, Node, Origin, Profile, World
 from ..clock import Clock
 from ..store import numerals
+from ..workers.startup.elastic_raise import text_of
 from .callbacks import Callback, Callbacks, Composed, Mode, State
 from .outcomes import said
-from .user_stack import place
+from .user_stack import place, related
 
 Labels: TypeAlias = Callable[[State, World | None], tuple[tuple[str, str], ...]]
 """Returns what a rank says of itself, by its state and its last world."""
@@ -31,6 +34,9 @@ _libc = ctypes.CDLL(None)
 _port_variable = ctypes.create_string_buffer(f"{_MASTER_PORT}=65535".encode())
 """The string that the C library's environment holds. The C library keeps every string that `setenv` was given, since a
 caller may still hold it; `putenv` takes the caller's own string, which `tell_port` overwrites. So nothing piles up."""
+
+
+NO_GPU_MEMORY: Final = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 class Task:
@@ -100,21 +106,26 @@ class Task:
 
     def fault(self, me: Node, round: int, error: BaseException | None, cause: str, where: str = "") -> Fault:
         """Return the failure record with which this rank ends the round. Without an error `cause` stands there, and `where`
-        is where its code is, if it runs."""
+        is where its code is, if it runs. An echo of another rank's failure is marked as one."""
         host = os.uname().nodename
+        echo = echo_in(error) if error else ""
         return Fault(
             node=me,
             round=round,
             rank=self.state.rank,
             local_rank=numerals.number(os.fsencode(os.environ.get("LOCAL_RANK", ""))) or 0,
             pid=os.getpid(),
-            exit_code=0,
+            exit_code=None,
             after_s=self._clock.now() - self._since,
             world_size=self.state.world_size,
             host=host,
             when=self._clock.wall_text(),
             message=cause if error is None else said(error),
             where=where if error is None else place(error),
+            remark=echo and f"an echo of another rank's failure: {echo}",
+            callstack=_chain(error) if error else "",
+            origin=Origin.END if error is None else Origin.RAISE,
+            at_s=self._clock.now(),
         )
 
     def code(self, span: Span) -> Callable[[], object] | None:
@@ -153,6 +164,42 @@ class Task:
 def mark(error: BaseException) -> str:
     """Return the type and place of an error. Two errors with one mark are the same failure; their messages may differ."""
     return f"{type(error).__module__}.{type(error).__qualname__} {place(error)}"
+
+
+def echo_in(error: BaseException) -> str:
+    """Return the row of the tables of echoes that this error matches, or the one that it was raised from; "" for no echo."""
+    return echo_of(said(first_raised(error)), None)
+
+
+def _chain(error: BaseException) -> str:
+    """Return the traceback of an error that was raised for another one: who reads the record must know that one too."""
+    return "" if first_raised(error) is error else "".join(traceback.format_exception(error))
+
+
+def traced(error: BaseException) -> object:
+    """Return the places of an error's traceback and of those of its causes. Tracebacks with equal places say the same."""
+    return tuple(
+        (type(each), tuple((frame.f_code, line) for frame, line in traceback.walk_tb(each.__traceback__)))
+        for each in related(error)
+    )
+
+
+def first_raised(error: BaseException) -> BaseException:
+    """Return the error that this one was raised from, or while it was handled: the first of a traceback."""
+    seen = {id(error)}
+    while (cause := error.__cause__ or (None if error.__suppress_context__ else error.__context__)) is not None:
+        if id(cause) in seen:
+            break
+        seen.add(id(error := cause))
+    return error
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Return True if memory of the host or of a GPU is lacking. (torch's error has another base in each version.)"""
+    if isinstance(error, MemoryError):
+        return True
+    is_torchs = type(error).__module__.partition(".")[0] == "torch" and type(error).__name__ == "OutOfMemoryError"
+    return is_torchs or (isinstance(error, RuntimeError) and any(words in text_of(error) for words in NO_GPU_MEMORY))
 
 
 def _called(callback: Callback | None, state: State) -> object:

@@ -15,10 +15,10 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Never, TypeVar
+from typing import Any, Final, Never, TypeVar
 
 from ...core import inprocess
-from ...core.caller import Terms
+from ...core.caller import Terms, in_order
 from ...core.inprocess import progress_limits as watchdog
 from ...core.policies import Policy
 from ...core.world import Fault
@@ -26,7 +26,7 @@ from .aborts import AbortTorchDistributed, has_groups
 from .assembly import Assembly, Parts, Plan
 from .callables import misfit, returns_at_once, wanting, with_value
 from .callbacks import Callback, Callbacks, State
-from .outcomes import tell
+from .outcomes import NestedCall, tell
 from .parameters import (
     LONGEST_S,
     Duration,
@@ -49,6 +49,9 @@ from .thread_events import LimitsChanged
 from .user_stack import own
 
 Result = TypeVar("Result")
+
+WRAPPED: Final = "__elastic_wrapped__"
+"""The attribute of a wrapped function. `functools.wraps` hands it on to what a decorator makes of one."""
 
 ABORT = AbortTorchDistributed()
 """The default abort. It does nothing unless torch.distributed is imported."""
@@ -90,6 +93,7 @@ class Wrapper:
         max_rank_faults: int | None = None,
         max_repeats: int | None = None,
         repeat_window: Duration = 60.0,
+        fresh_after: int | None = 5,
         unwind_timeout: Duration = 30.0,
         abort_timeout: Duration = 30.0,
         callback_timeout: Duration = 60.0,
@@ -101,12 +105,13 @@ class Wrapper:
         on_interrupt: str = "close",
         trace: str | None = None,
     ) -> None:
-        """`replace_wait`: how long the next iteration waits for the process that replaces a killed rank; None: 0.5 s if the
+        """`replace_wait`: how long the next iteration waits for the process that replaces a lost rank; None: 0.5 s if the
         launcher keeps standbys, else 0. `upscale`: let a late rank in at once, which ends the iteration, instead of at the
         next fault; None: only if the launcher starts lost ranks again. `max_repeats`: how often one rank may repeat the same
-        exception (type and place), each time within `repeat_window` of the function's start. `trace`: the directory that
-        gets one file per call, for elastic replay; None: the one that ELASTIC_TRACE names, if any. Raises TypeError and
-        ValueError."""
+        exception (type and place), each time within `repeat_window` of the function's start. `fresh_after`: how often in a
+        row it may do so before the first ping or section (out of memory: at most 2); then it leaves, and the launcher starts
+        a fresh process; None: no limit. `trace`: the directory that gets one file per call, for elastic replay; None: the
+        one that ELASTIC_TRACE names, if any. Raises TypeError and ValueError."""
         if bare:
             raise TypeError("its parameters are given by name, and a function not here: write @Wrapper(...) above it")
         spans = {
@@ -145,6 +150,7 @@ class Wrapper:
                 max_iterations=count("max_iterations", max_iterations),
                 max_faults=count("max_rank_faults", max_rank_faults),
                 max_repeats=count("max_repeats", max_repeats),
+                fresh_after=count("fresh_after", fresh_after),
                 on_interrupt=_interrupted(on_interrupt),
             ),
             Callbacks(**{name: something_to_call(name, value) for name, value in callbacks.items()}),
@@ -162,7 +168,7 @@ class Wrapper:
 
     def __call__(self, function: Callable[..., Result]) -> Callable[..., Result | None]:
         """Return the wrapped function. It fills in a parameter that is annotated with CallWrapper. On a rank that is a
-        reserve or comes too late it returns None. Raises TypeError."""
+        reserve or comes too late it returns None. Raises TypeError, also for a function that is wrapped already."""
         _check_runs(function)
         if not self.enabled:
             return function
@@ -176,6 +182,7 @@ class Wrapper:
                 raise TypeError(why)
             return call.run(functools.partial(function, *positional, **named))
 
+        setattr(wrapped, WRAPPED, True)
         return wrapped
 
 
@@ -201,9 +208,10 @@ class CallWrapper:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """The failure records of all ranks so far. Asks the store."""
+        """The failure records of all ranks so far, by iteration: of each the cause first, and its echoes last. Asks the
+        store."""
         assert self._call
-        return self._call.backend.faults()
+        return in_order(self._call.backend.notes.faults())
 
     @own
     def ping(self) -> None:
@@ -235,7 +243,7 @@ class CallWrapper:
     def run(self, function: Callable[[], Result]) -> Result | None:
         """Call the function until an iteration succeeds on all ranks. Return its value; raise what `outcomes` describes."""
         if not _alone.acquire(blocking=False):
-            raise RuntimeError("a wrapped function is called inside of another one: wrap the outermost alone")
+            raise NestedCall("a wrapped function is called inside of another one: wrap the outermost alone")
         if has_groups():
             _alone.release()
             raise ValueError(
@@ -276,8 +284,11 @@ class CallWrapper:
 def _check_runs(function: object) -> None:
     if not callable(function):
         raise TypeError(f"{function!r}: no function; write @Wrapper(...) above one")
+    name = getattr(function, "__name__", function)
+    if getattr(function, WRAPPED, False):
+        raise TypeError(f"{name}: it is wrapped already; write @Wrapper(...) once")
     if returns_at_once(function):
-        raise TypeError(f"{getattr(function, '__name__', function)}: a call of it runs nothing yet; wrap what runs it")
+        raise TypeError(f"{name}: a call of it runs nothing yet; wrap what runs it")
 
 
 def _interrupted(given: str) -> inprocess.OnInterrupt:

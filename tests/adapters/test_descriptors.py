@@ -12,6 +12,8 @@ MAKERS = {"os.dup", "os.dup2", "socket.dup", "socket.fromfd", "fcntl.F_DUPFD", "
 OWNERS = {
     "adapters/inprocess/shared_page.py": "the page's close, and the supervisor's",
     "adapters/inprocess/torch_sockets.py": "_tcp closes it, also if it is no socket",
+    "adapters/kernel.py": "who tries the call closes what it returns",
+    "adapters/store/tcpstore/helper_watch.py": "the watch, and the helper that is given the other one",
     "adapters/store/tcpstore/store_host.py": "a with statement of the program that serves the store",
     "adapters/workers/console.py": "the console's close",
     "adapters/workers/function.py": "the worker's standard streams, which live as long as the process",

@@ -120,12 +120,12 @@ def test_a_stream_brings_the_newest_event_of_each_name_to_who_comes_late() -> No
     with served() as server, ExitStack() as stack:
         early = follows(server, stack)
         for number in range(3):
-            server.publish("state", str(number))
-        server.publish("tick", "a")
+            server.publish("state", str(number).__str__)
+        server.publish("tick", lambda: "a")
         assert b"event: tick\ndata: a\n\n" in until(early, b"data: a\n\n")
         late = until(follows(server, stack), b"data: a\n\n")
         assert late == b"event: state\ndata: 2\n\nevent: tick\ndata: a\n\n"
-        server.publish("state", "3")
+        server.publish("state", lambda: "3")
         assert until(early, b"\n\n") == b"event: state\ndata: 3\n\n"
 
 
@@ -133,7 +133,7 @@ def test_a_client_that_does_not_read_holds_up_nobody_and_misses_what_is_between(
     with served() as server, ExitStack() as stack:
         slow, quick = follows(server, stack), follows(server, stack)
         for number in range(40):
-            server.publish("state", f"{number}:{'x' * 1_000_000}:{number}")
+            server.publish("state", f"{number}:{'x' * 1_000_000}:{number}".__str__)
             until(quick, f":{number}\n\n".encode())
         found = until(slow, b":39\n\n")
         assert len(found) < 40_000_000 and found.count(b"event: state") < 40
@@ -180,11 +180,11 @@ def test_streams_are_given_up_for_newcomers_only_where_all_clients_are_streams_a
         assert status(asked(server, "GET / HTTP/1.1")) == 200
         assert idle.recv(1) == b""
         streams.append(follows(server, stack))
-        server.publish("state", "on")
+        server.publish("state", lambda: "on")
         assert all(b"on" in until(stream, b"\n\n") for stream in (oldest, *streams))
         assert status(asked(server, "GET / HTTP/1.1")) == 200
         assert oldest.recv(1) == b""
-        server.publish("state", "still")
+        server.publish("state", lambda: "still")
         assert all(b"still" in until(stream, b"\n\n") for stream in streams)
 
 
@@ -194,7 +194,7 @@ def test_a_client_that_goes_makes_room() -> None:
             with ExitStack() as brief:
                 follows(server, brief)
         client = follows(server, stack)
-        server.publish("state", "on")
+        server.publish("state", lambda: "on")
         assert b"on" in until(client, b"\n\n")
 
 

@@ -149,7 +149,7 @@ def test_user_code_may_ask_for_a_restart() -> None:
         wrapper(initialize=limited(2))(asks)()
 
 
-@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, RestartAbort])
+@pytest.mark.parametrize("error", [SystemExit, RestartAbort])
 def test_what_is_no_exception_ends_the_call_as_itself(error: type[BaseException]) -> None:
     def ends() -> None:
         raise error
@@ -157,6 +157,16 @@ def test_what_is_no_exception_ends_the_call_as_itself(error: type[BaseException]
     with pytest.raises(error) as ended:
         wrapper()(ends)()
     assert type(ended.value) is error
+
+
+@pytest.mark.parametrize(("on_interrupt", "code"), [("close", 76), ("leave", 130)])
+def test_an_interrupt_ends_the_call_as_one_that_has_an_exit_code(on_interrupt: str, code: int) -> None:
+    def ends() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as ended:
+        wrapper(on_interrupt=on_interrupt)(ends)()
+    assert isinstance(ended.value, SystemExit) and ended.value.code == code
 
 
 @own

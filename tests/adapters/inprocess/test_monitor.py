@@ -17,14 +17,19 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 from processes import comes_true, ignored_by, is_stopped
-from worlds import node, running
+from worlds import arrived, edited, node, running
 
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.inprocess.monitor import Program
+from elastic.adapters.inprocess.shared_page import Page
+from elastic.adapters.inprocess.supervisor import Charge
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.relay.relay_server import Relay
 from elastic.core.inprocess.exits import INTERNAL
-from elastic.core.rendezvous import Close, End, RendezvousState, apply
-from elastic.core.world import Ending, Verdict, Why
+from elastic.core.inprocess.monitoring import Rules, SayEnd
+from elastic.core.rendezvous import Close, End, RendezvousState, apply, handlers
+from elastic.core.rendezvous.context import Handler
+from elastic.core.world import Ending, Fault, Verdict, Why, WorldId
 
 PROGRAM = Path(__file__).parents[1] / "inprocess" / "programs" / "watched.py"
 TIMEOUT_S = 60.0
@@ -217,6 +222,50 @@ def test_a_process_that_stood_still_with_its_monitor_keeps_its_round_and_its_lif
         it.edit("b", End(0, Why.FAILED))
         assert (it.line(), it.exit_code(), it.line()) == ("ended injected", 0, "monitors 1")
         assert it.ended() == (0, Why.FAILED, "b")
+
+
+class Heard(Program):
+    """A monitor of this process, whose words are kept and not said."""
+
+    def __init__(self, page: Page) -> None:
+        process, place = os.pidfd_open(os.getpid()), {"host": "localhost", "port": 1, "space": "one"}
+        written = Charge(A, place, Rules(), 1.0).written(
+            {"page": page.descriptor, "bell": page.bell, "process": process}
+        )
+        super().__init__(json.loads(written))
+        self.said: list[tuple[Handler, WorldId | None]] = []
+
+    def _speak(
+        self, handler: Handler, mine: WorldId | None = None, replace_s: float = 0.0, fault: Fault | None = None
+    ) -> None:
+        self.said.append((handler, mine))
+
+    def sees(self, state: RendezvousState) -> list[tuple[Handler, WorldId | None]]:
+        """Return what it says when it sees this register."""
+        self.said.clear()
+        self._saw(state)
+        self._end_if_due()
+        return list(self.said)
+
+    def closes(self) -> None:
+        self._close()
+        self._page.close()
+        os.close(self._process)
+
+
+def test_a_monitor_ends_the_round_in_which_its_process_hangs_and_no_later_one() -> None:
+    """Its follower may show the world of that round late, and the next one at once."""
+    before = running("a b")
+    later = arrived(edited(before, "b", End(0, Why.FAILED)), "a b")
+    for hung, shown in ((0, later), (1, before)):
+        monitor = Heard(Page.new())
+        try:
+            monitor._do(SayEnd(hung))
+            assert monitor.sees(shown) == []
+            assert monitor.sees(later) == ([(handlers.end, later.world_id)] if hung == 1 else [])
+            assert monitor.sees(later) == []
+        finally:
+            monitor.closes()
 
 
 def test_a_hang_that_keeps_the_gil_is_ended_and_the_process_lives(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ class Mute(Exception):
 
 
 def test_the_end_of_a_call_says_an_error_that_has_no_text() -> None:
-    ended = raised(Raised(Reason.GAVE_UP), 0, None, Mute("x"), "here", "")
+    ended = raised(Raised(Reason.GAVE_UP), True, 0, None, Mute("x"), "here", "")
     assert str(ended).endswith("(last error here: Mute: Mute('x'))")
     assert str(RestartAbort("stop", Mute(1))) == "stop Mute(1)"
 

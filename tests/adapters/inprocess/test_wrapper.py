@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import subprocess
@@ -18,6 +19,7 @@ import elastic
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.inprocess.parameters import labels, party, slot
 from elastic.adapters.inprocess.stores import NoStore, master_at_first
+from elastic.adapters.inprocess.wrapper import Wrapper as PlainWrapper
 from elastic.core.inprocess.exits import INTERNAL
 from elastic.core.policies import at_most, shift
 from elastic.core.world import Party
@@ -287,6 +289,23 @@ class Later:
 
     def __repr__(self) -> str:
         return "Later()"
+
+
+@pytest.mark.parametrize("wrap", [PlainWrapper, Wrapper])
+def test_a_function_that_is_wrapped_already_is_refused(wrap: type[PlainWrapper]) -> None:
+    """Also where another decorator stands between the two."""
+
+    @wrap()
+    def train() -> None:
+        """Nothing."""
+
+    @functools.wraps(train)
+    def decorated() -> None:
+        train()
+
+    for each in train, decorated:
+        with pytest.raises(TypeError, match=r"^train: it is wrapped already; write @Wrapper\(\.\.\.\) once$"):
+            wrap()(each)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import selectors
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
+from typing import Any
 
 import pytest
 from attrs import define, evolve, field
@@ -15,16 +17,26 @@ from worlds import edited, node, register
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.rendezvous import link_hello
-from elastic.adapters.rendezvous.link_hello import BYTES_MAX, OBSERVER, WATCHED, Hello, heard, proof, proves, spoken
+from elastic.adapters.rendezvous.link_hello import (
+    BYTES_MAX,
+    HELLO_S,
+    OBSERVER,
+    WATCHED,
+    Hello,
+    heard,
+    proof,
+    proves,
+    spoken,
+)
 from elastic.adapters.rendezvous.link_server import PENDING_MAX, LinkServer
-from elastic.adapters.rendezvous.links import Links
+from elastic.adapters.rendezvous.links import Links, _Stop
 from elastic.adapters.store.secret import Secret
 from elastic.core.rendezvous import Arrive, Linked, RendezvousState
-from elastic.core.rendezvous.links import Says
+from elastic.core.rendezvous.links import AGAIN_S, Says
 from elastic.core.world import Endpoint, Node, Profile
 
 TOKEN = Secret(b"0123456789abcdef")
-SUSPECT, GONE, ANSWERS = Says
+SUSPECT, GONE, ANSWERS, REFUSES = Says
 
 
 @define(eq=False)
@@ -38,10 +50,13 @@ class Agent:
         return self.told.get(timeout=TIMEOUT_S).says
 
     def has_heard(self) -> list[Says]:
+        return [linked.says for linked in self.has_been_told()]
+
+    def has_been_told(self) -> list[Linked]:
         found = []
         while True:
             try:
-                found.append(self.told.get_nowait().says)
+                found.append(self.told.get_nowait())
             except Empty:
                 return found
 
@@ -77,7 +92,7 @@ def state(*seats: tuple[str, int]) -> RendezvousState:
 
 
 def watches(observer: Agent, name: str, port: int) -> None:
-    observer.links.follow(state((observer.links.node.slot, 9), (name, port)))
+    observer.links.follow(state((observer.links.node.slot, 9), (name, port)), is_silent=False)
 
 
 def until(claim: Callable[[], bool]) -> None:
@@ -105,10 +120,13 @@ def test_two_agents_say_hello_and_one_is_gone_when_its_port_is_closed(agent: Mak
 
 
 def dies(one: Agent) -> None:
-    """Close everything without a goodbye, as the kernel does."""
+    """End the thread, so that nobody is greeted any longer, and close everything without a goodbye, as the kernel does."""
     links = one.links
+    links._inbox.put(_Stop())
+    os.eventfd_write(links._wake, 1)
+    links._thread.join()
     links.server.listener.shutdown(socket.SHUT_RDWR)
-    for watching in [*links.server.observers.values()]:
+    for watching in [*links.server.pending, *links.server.observers.values()]:
         watching.socket.shutdown(socket.SHUT_RDWR)
 
 
@@ -135,6 +153,97 @@ def test_a_link_that_the_network_breaks_is_made_again(agent: Make) -> None:
     until(lambda: [*b.links.server.observers] == ["a"])
     b.links.server.observers["a"].socket.shutdown(socket.SHUT_RDWR)
     assert [a.hears(), a.hears()] == [SUSPECT, ANSWERS]
+
+
+class Hand(SystemClock):
+    """A clock that a test sets."""
+
+    at = 1_000.0
+
+    def now(self) -> float:
+        return self.at
+
+
+@define(eq=False)
+class Driven:
+    """The links of node a, served by the test and not by their thread. A socket of the test's own is node b."""
+
+    clock: Hand = field(factory=Hand)
+    told: list[Says] = field(factory=list)
+    links: Links = field(init=False)
+    port: socket.socket = field(factory=lambda: socket.create_server(("127.0.0.1", 0)))
+
+    def __attrs_post_init__(self) -> None:
+        self.port.settimeout(TIMEOUT_S)
+        self.links = Links(node("a"), "run", "127.0.0.1", 1.0, 5.0, self.clock, self.hears)
+        self.links.follow(state(("a", 9), ("b", self.port.getsockname()[1])), is_silent=False)
+        self.links._wakes()
+        assert not self.links._is_told_to_stop()
+
+    def hears(self, linked: Linked) -> None:
+        self.told.append(linked.says)
+
+    @property
+    def b(self) -> Any:
+        return self.links._watched[node("b")]
+
+    def passes(self) -> None:
+        self.links._passes(self.clock.at)
+
+    def connects(self) -> socket.socket:
+        """Return b's end of the connection that a makes now."""
+        self.passes()
+        calls(self.links._selector, 1)
+        return self.port.accept()[0]
+
+    def is_suspected(self) -> None:
+        """Let b say hello, and then end the link."""
+        with self.connects() as made:
+            made.sendall(spoken(Hello("run", node("b"))))
+            calls(self.links._selector, 1)
+            assert self.links.stand == {node("b"): True}
+        calls(self.links._selector, 1)
+        assert self.told == [SUSPECT]
+
+    def is_refused(self, times: int) -> None:
+        """Serve until b's port has refused so often."""
+        self.passes()
+        while self.b.link.refusals < times and not self.b.link.over:
+            calls(self.links._selector, 1)
+
+    def __enter__(self) -> Driven:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.port.close()
+        self.links.stop()
+
+
+def test_a_port_that_has_refused_once_is_tried_again_after_a_pause() -> None:
+    with Driven() as driven:
+        driven.is_suspected()
+        driven.port.close()
+        driven.is_refused(1)
+        assert (driven.b.connect_at, driven.told) == (driven.clock.at + AGAIN_S, [SUSPECT])
+        driven.clock.at += AGAIN_S
+        driven.is_refused(2)
+        assert driven.told == [SUSPECT, GONE]
+
+
+def test_a_suspect_that_accepts_and_says_nothing_is_waited_for_however_long_it_takes() -> None:
+    """It is dying, or stopped: the end of this connection tells more than another one could."""
+    with Driven() as driven:
+        driven.is_suspected()
+        with driven.connects():
+            driven.clock.at += 100 * HELLO_S
+            driven.passes()
+            assert driven.b.socket is not None and not driven.b.link.tries
+            driven.port.close()
+        calls(driven.links._selector, 1)
+        driven.is_refused(1)
+        driven.clock.at += AGAIN_S
+        driven.is_refused(2)
+        assert driven.told == [SUSPECT, GONE]
 
 
 def test_who_is_no_neighbour_any_longer_is_watched_no_longer(agent: Make) -> None:
@@ -293,6 +402,31 @@ def test_an_address_that_nobody_knows_is_tried_again(agent: Make) -> None:
     seats = state(("a", 9), ("b", 7))
     nowhere = Profile(Endpoint("no.such.host.invalid", 1), link_port=7)
     b = evolve(seats.seats[node("b")], profile=nowhere)
-    a.links.follow(evolve(seats, seats={**seats.seats, node("b"): b}))
+    a.links.follow(evolve(seats, seats={**seats.seats, node("b"): b}), is_silent=False)
     until(lambda: any(each.link.tries > 1 for each in a.links._watched.values()))
     assert a.has_heard() == []
+
+
+def test_a_port_that_was_never_open_tells_of_a_death_only_while_the_store_is_silent(agent: Make) -> None:
+    a, b = agent("a"), agent("b")
+    seats = state(("a", 9), ("b", b.links.server.port))
+    b.links.stop()
+    a.links.follow(seats, is_silent=False)
+    until(lambda: any(each.link.tries > 1 for each in a.links._watched.values()))
+    assert a.has_heard() == []
+    a.links.follow(seats, is_silent=True)
+    assert a.hears() is REFUSES
+
+
+def test_links_move_on_from_the_dead_while_the_store_is_silent(agent: Make) -> None:
+    a, *others = (agent(name) for name in "abcdef")
+    seats = state(("a", 9), *((each.links.node.slot, each.links.server.port) for each in others))
+    a.links.follow(seats, is_silent=False)
+    until(lambda: sum(a.links.stand.values()) == 3)
+    a.links.follow(seats, is_silent=True)
+    for each in others[:4]:
+        dies(each)
+    until(lambda: [each.slot for each, stands in a.links.stand.items() if stands] == ["f"])
+    others[4].links.stop()
+    until(lambda: all(each.link.is_gone for each in a.links._watched.values()))
+    assert {told.node.slot for told in a.has_been_told() if told.says in (GONE, REFUSES)} == set("bcdef")

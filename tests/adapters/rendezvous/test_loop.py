@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from attrs import evolve, frozen
@@ -22,7 +22,18 @@ from elastic.adapters.rendezvous.loop import RendezvousLoop, ToRecord
 from elastic.adapters.rendezvous.stall_detector import StallDetector
 from elastic.adapters.report.news import Recorded, Restored, Seen, StoreBack, StoreSilent
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.port import Backend, Heartbeats, OutcomeUnknown, OutOfReach, Shown, Unreadable
+from elastic.adapters.store.notes import FAULTS, Notes
+from elastic.adapters.store.port import (
+    Backend,
+    Found,
+    Heartbeats,
+    Log,
+    OutcomeUnknown,
+    OutOfReach,
+    Place,
+    Shown,
+    Unreadable,
+)
 from elastic.core.rendezvous import (
     Arrive,
     Ask,
@@ -37,7 +48,6 @@ from elastic.core.rendezvous import (
     Over,
     Passed,
     Pause,
-    Proposal,
     Pushed,
     Raise,
     RendezvousState,
@@ -122,6 +132,8 @@ class Planned:
     def __init__(self, behind: Backend, plan: Plan) -> None:
         self._behind = behind
         self._plan = plan
+        self.heard = None
+        self.notes = Notes(self, is_plain=True)
 
     @property
     def lease_s(self) -> float | None:
@@ -149,17 +161,17 @@ class Planned:
     def remove_heartbeat(self, node: Node) -> None:
         self._plan.run("unbeat", lambda: self._behind.remove_heartbeat(node))
 
-    def put_proposal(self, node: Node, proposal: Proposal) -> int:
-        return self._plan.run("proposal", lambda: self._behind.put_proposal(node, proposal))
+    def put(self, place: Place, data: Any) -> None:
+        self._plan.run("put", lambda: self._behind.put(place, data))
 
-    def proposals(self, nodes: Iterable[Node], entering: Token | None = None) -> Mapping[Node, Proposal]:
-        return self._plan.run("proposals", lambda: self._behind.proposals(nodes, entering))
+    def count(self, tally: str, place: Place, data: Any, over: str = "") -> int:
+        return self._plan.run("proposal", lambda: self._behind.count(tally, place, data, over))
 
-    def put_fault(self, fault: Fault) -> None:
-        self._plan.run("put", lambda: self._behind.put_fault(fault))
+    def read(self, places: Iterable[Place], log: Log[Any] | None = None) -> Found:
+        return self._plan.run("faults" if log is FAULTS else "proposals", lambda: self._behind.read(places, log))
 
-    def faults(self) -> tuple[Fault, ...]:
-        return self._plan.run("faults", self._behind.faults)
+    def drop(self, places: Iterable[Place]) -> None:
+        self._behind.drop(places)
 
     def clone(self) -> Planned:
         return Planned(self._behind.clone(), self._plan)
@@ -316,7 +328,7 @@ def test_a_failure_is_on_record_before_what_is_submitted_next(house: House) -> N
         assert a.told.get(timeout=ANSWER_S) == Recorded(fault("a"))
         assert a.hears(handlers.end) == Settled()
         assert [name for name in plan.calls if name in ("put", "set")] == ["put", "set"]
-    assert house.backend.faults() == (fault("a"),)
+    assert house.backend.notes.faults() == (fault("a"),)
     assert threads == ["elastic-rendezvous"]
 
 
@@ -327,6 +339,39 @@ def test_a_failure_that_cannot_be_put_on_record_is_told_all_the_same(house: Hous
         plan.next("put", out_of_reach)
         a.record(fault("a"))
         assert a.told.get(timeout=ANSWER_S) == Recorded(fault("a"))
+
+
+def test_a_failure_that_the_store_did_not_take_is_put_on_record_when_the_register_has_moved(house: House) -> None:
+    plan = Plan()
+    with house.node("a", ALONE, plan) as a:
+        joined(a)
+        plan.next("put", out_of_reach)
+        a.record(fault("a"))
+        assert a.told.get(timeout=ANSWER_S) == Recorded(fault("a"))
+        assert a.asks(handlers.end, Why.FAILED) == Settled()
+        assert comes_true(lambda: house.backend.notes.faults() == (fault("a"),))
+        assert told_nothing(a)
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+def test_a_store_that_has_forgotten_a_failure_is_given_it_back_once(house: House, forgets: bool) -> None:
+    reads = []
+
+    def read() -> Fault:
+        reads.append(1)
+        return fault("a")
+
+    with house.node("a", ALONE) as a:
+        joined(a)
+        a.loop.submit(ToRecord(read))
+        assert a.told.get(timeout=ANSWER_S) == Recorded(fault("a"))
+        if forgets:
+            house.store.logs.clear()
+        house.becomes(None)
+        _hears_of_a_loss(a)
+        assert a.asks(handlers.end, Why.FAILED) == Settled()
+        assert house.backend.notes.faults() == (fault("a"),)
+        assert told_nothing(a) and reads == [1]
 
 
 def test_a_join_that_nobody_answers_in_time_is_refused_and_leaves_nothing(house: House) -> None:

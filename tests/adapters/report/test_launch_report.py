@@ -84,6 +84,25 @@ def test_a_rank_that_has_heard_of_the_end_from_another_is_the_cause_only_if_no_o
     assert report(FAILED, heard, evolve(cause, exit_code=1)).cause == heard, "a plain program may exit with 79"
 
 
+def test_where_too_few_ranks_are_left_the_cause_is_the_failure_of_the_missing_one() -> None:
+    """The rank that has waited for it and ended the job is on record too, and so are those that heard of that."""
+    missing, late = evolve(FAULT, round=3, exit_code=-9), evolve(FAULT, round=3, rank=6, exit_code=-11)
+    gave_up = evolve(FAULT, round=3, rank=9, exit_code=80, node=Node("m", 1))
+    heard = evolve(gave_up, rank=8, exit_code=79)
+    told = report(FAILED, missing, gave_up, heard, late)
+    told = evolve(told, settings=evolve(told.settings, group=evolve(told.settings.group, alone=Alone(0))))
+    assert told.cause == missing
+
+    def cause_of(*faults: Fault, restarts: int = 0) -> Fault | None:
+        alone = evolve(told.settings, group=evolve(told.settings.group, alone=Alone(restarts)))
+        return evolve(told, settings=alone, result=evolve(told.result, faults=faults)).cause
+
+    assert cause_of(gave_up, heard) == gave_up, "nothing else is known: a node was lost, perhaps"
+    assert cause_of(missing, gave_up, restarts=1) == gave_up, "it was started again"
+    own = evolve(gave_up, exit_code=71)
+    assert cause_of(missing, gave_up, own) == own
+
+
 def test_where_workers_restart_alone_the_cause_is_the_first_failure_after_which_one_stayed_missing() -> None:
     mended, missing = evolve(FAULT, round=3, exit_code=-9), evolve(FAULT, round=3, rank=6, exit_code=-9)
     other = evolve(mended, node=Node("m", 1), rank=9)
@@ -306,5 +325,5 @@ def test_a_report_is_appended_to_the_file_that_is_this_process_output(
 
 def test_the_json_names_the_nodes_that_are_set_aside() -> None:
     told = as_json(report(state=with_one_aside()))["set_aside"]
-    assert told == [{"node": "b#1", "host": "b", "failures": 2, "cooldown_s": 600.0}]
+    assert told == [{"node": "b#1", "name": "b", "host": "b", "failures": 2, "cooldown_s": 600.0}]
     assert as_json(report())["set_aside"] == as_json(report(state=None))["set_aside"] == []

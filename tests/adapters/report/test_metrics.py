@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from attrs import evolve
 from narration import FAULT
 from prometheus_client.parser import text_string_to_metric_families
 from worlds import arrived, edited, node, running
@@ -13,7 +14,7 @@ from worlds import arrived, edited, node, running
 from elastic.adapters.report.metrics import BOUNDS_S, AgentMetrics, Durations, exposition
 from elastic.adapters.report.news import Recorded, Seen, StandbysReady, StoreBack, StoreSilent
 from elastic.core.rendezvous import End, Evict, RendezvousState
-from elastic.core.world import Why
+from elastic.core.world import Origin, Why
 
 TWO = running("a b", size="1:2", restarts=3)
 FAILED = edited(TWO, "b", End(0, Why.FAILED))
@@ -66,6 +67,14 @@ def test_an_open_round_has_nodes_and_no_workers() -> None:
     assert after(TWO)["elastic_workers"] == 2
     found = after(TWO, FAILED)
     assert (found["elastic_workers"], found["elastic_nodes expected"], found["elastic_round"]) == (0, 2, 1)
+
+
+def test_an_exception_counts_once_though_its_worker_ends_later() -> None:
+    raised = evolve(FAULT, exit_code=None, origin=Origin.RAISE)
+    with observer() as metrics:
+        metrics.saw(Recorded(raised))
+        metrics.saw(Recorded(evolve(raised, exit_code=1)))
+        assert values(metrics)["elastic_failures_total gpu-02"] == 1
 
 
 def test_store_failures_and_standbys_are_this_node_s() -> None:

@@ -12,7 +12,7 @@ from traced import finished
 
 from elastic.adapters.report.packed_lines import KEPT_MAX, REACH, Shape, packed, unpacked
 from elastic.adapters.report.trace_file import lines as lines_of
-from elastic.core.replay.lines import CUT, Corrupt, traces
+from elastic.core.trace.lines import CUT, Corrupt, traces
 
 BEAT = b'{"is":"beaten","node":"b#1","sent_at":%.9f,"at":%.9f,"n":%d,"by":"\\"7,"}\n'
 

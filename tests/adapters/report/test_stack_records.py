@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from processes import comes_true
 from worlds import LIFE, node, profile
@@ -11,10 +12,11 @@ from worlds import LIFE, node, profile
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.report.stack_records import Seen, StackRecords, grouped, write
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.port import OutOfReach
+from elastic.adapters.store.notes import STACKS
+from elastic.adapters.store.port import Found, Log, OutOfReach, Place
 from elastic.adapters.store.queries import Query, Reply
 from elastic.adapters.workers.stacks import Sighting, Task
-from elastic.core.world import Member, Node, Stacks, World, WorldId, world_of
+from elastic.core.world import Member, Stacks, World, WorldId, world_of
 
 ASLEEP = Sighting(7, "", (Task(7, "S", "futex_do_wait", "202"),))
 HOSTILE = Sighting(8, "\x1b]0;title\x07\n\u202e", (Task(8, "R"),))
@@ -40,7 +42,7 @@ def test_a_node_s_stacks_go_on_record_and_into_files_and_those_of_the_others_are
     (found,) = records.of(world())
     assert found.places == ((0, "outside Python"), (1, "asleep in futex_do_wait (kernel)"))
     assert records.of(world(1)) == ()
-    backend.put_stacks(Stacks(node("b"), 0))
+    backend.notes.put(STACKS, node("b"), Stacks(node("b"), 0))
     assert not records.is_missing(world(), both)
     assert (tmp_path / "b").read_text() == (
         "rank 1, local rank 1, pid 7, now\nasleep in futex_do_wait (kernel)\n"
@@ -67,20 +69,20 @@ def test_a_store_that_falls_silent_takes_nothing_away_that_was_put_or_read() -> 
         def clone(self) -> Silent:
             return Silent(self._store, self._clock)
 
-        def stacks(self, nodes: Iterable[Node]) -> tuple[Stacks, ...]:
+        def read(self, places: Iterable[Place], log: Log[Any] | None = None) -> Found:
             if self.is_silent:
                 raise OutOfReach("no answer")
-            return super().stacks(nodes)
+            return super().read(places, log)
 
     backend = Silent(MemoryStore(), SystemClock())
     records = StackRecords(node("a"), backend, lambda: "now")
-    backend.put_stacks(Stacks(node("a"), 0))
+    backend.notes.put(STACKS, node("a"), Stacks(node("a"), 0))
     records.put(1, (Seen(0, 0, HOSTILE, None),))
     own, other = Stacks(node("a"), 1, ((0, "outside Python"),)), Stacks(node("b"), 1, ((1, "asleep"),))
     backend.is_silent = True
     assert records.of(world(1)) == (own,)
     backend.is_silent = False
-    backend.put_stacks(other)
+    backend.notes.put(STACKS, other.node, other)
     assert set(records.of(world(1))) == {own, other}
     backend.is_silent = True
     assert set(records.of(world(1))) == {own, other} and records.of(world(2)) == ()
@@ -94,13 +96,15 @@ def test_who_asks_is_told_of_all_workers_and_of_one_of_them_all_that_is_known() 
     seen = Seen(3, 1, HOSTILE, None), Seen(2, 0, ASLEEP, None)
     for number, rank in enumerate((None, 3)):
         query = Query(str(number) * 16, 5, rank)
-        backend.put_query(query)
+        backend.notes.put_query(query)
         records.reply(query, lambda: seen)
-        assert comes_true(lambda: node("a") in store.replies and store.replies[node("a")].id == query.id)  # noqa: B023
+        assert comes_true(lambda: bool(backend.notes.replies([node("a")]).to(query)))  # noqa: B023
         text = "" if rank is None else "\n".join(HOSTILE.lines)
         places = ((2, "asleep in futex_do_wait (kernel)"), (3, "outside Python"))
-        assert store.replies == {node("a"): Reply(query.id, Stacks(node("a"), 5, places), text)}
-    assert store.stacks == {} and not records.is_missing(world(5), [node("b")])
+        assert backend.notes.replies([node("a")]).replies == {
+            node("a"): Reply(query.id, Stacks(node("a"), 5, places), text)
+        }
+    assert backend.notes.read(STACKS, [node("a")]) == {} and not records.is_missing(world(5), [node("b")])
     records.close()
 
 

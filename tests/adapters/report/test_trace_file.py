@@ -20,7 +20,7 @@ from worlds import LIFE, node, profile
 from elastic.adapters.agent.agent import Agent
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Logs, Program
-from elastic.adapters.report.news import CannotTrace, News, TraceLost
+from elastic.adapters.report.news import CannotTrace, News, Remark, TraceLost
 from elastic.adapters.report.trace_file import PARTS_KEPT, TraceFile, later_parts, missing_parts
 from elastic.adapters.report.trace_file import lines as lines_of
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
@@ -28,8 +28,8 @@ from elastic.core import group, rendezvous
 from elastic.core.inprocess import Call, Settings, transition
 from elastic.core.inprocess.words import Join
 from elastic.core.rendezvous import Held, Input, Pause, Silent, step
-from elastic.core.replay.lines import CUT, traces
-from elastic.core.replay.steps import STEPS, Asked, Calling, CallStepped, Trace
+from elastic.core.trace.lines import CUT, traces
+from elastic.core.trace.steps import STEPS, Asked, Calling, CallStepped, Trace
 from elastic.core.world import Ending, Verdict
 
 CLOCK = SystemClock()
@@ -43,11 +43,11 @@ def silence(at: float) -> tuple[Input, float, Pause]:
 
 
 @pytest.fixture
-def lost() -> SimpleQueue[TraceLost]:
+def lost() -> SimpleQueue[TraceLost | Remark]:
     return SimpleQueue()
 
 
-def begun(path: Path | str, lost: SimpleQueue[TraceLost], held: Held = HELD) -> TraceFile:
+def begun(path: Path | str, lost: SimpleQueue[TraceLost | Remark], held: Held = HELD) -> TraceFile:
     made = TraceFile(str(path))
     made.begin(held, group.Settings(), CLOCK, lost.put)
     return made
@@ -57,7 +57,7 @@ def read(path: Path) -> list[Trace]:
     return list(traces(lines_of(str(path))))
 
 
-def test_what_is_taken_is_written_behind_a_header(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_what_is_taken_is_written_behind_a_header(tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]) -> None:
     made = begun(tmp_path / "t", lost)
     made.took(step, *silence(7.0))
     made.end()
@@ -69,13 +69,13 @@ def test_what_is_taken_is_written_behind_a_header(tmp_path: Path, lost: SimpleQu
     assert header.host == os.uname().nodename
 
 
-def call_begun(path: Path | str, lost: SimpleQueue[TraceLost]) -> TraceFile:
+def call_begun(path: Path | str, lost: SimpleQueue[TraceLost | Remark]) -> TraceFile:
     made = TraceFile(f"{path}/")
     made.begin_call(HELD, Call(token=7), CLOCK, lost.put)
     return made
 
 
-def test_a_call_s_trace_has_a_file_of_its_own(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_a_call_s_trace_has_a_file_of_its_own(tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]) -> None:
     begun(f"{tmp_path}/", lost).end()
     made = call_begun(tmp_path, lost)
     made.took(transition, None, (Join(),), 3.0)
@@ -86,7 +86,9 @@ def test_a_call_s_trace_has_a_file_of_its_own(tmp_path: Path, lost: SimpleQueue[
     assert trace.header.machine == Calling(Settings(), 7)
 
 
-def test_a_call_that_cannot_be_traced_goes_on_and_says_so_once(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_a_call_that_cannot_be_traced_goes_on_and_says_so_once(
+    tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]
+) -> None:
     made = call_begun("/dev/null/traces", lost)
     told = lost.get(timeout=TIMEOUT_S)
     made.took(transition, None, (Join(),), 3.0)
@@ -95,7 +97,9 @@ def test_a_call_that_cannot_be_traced_goes_on_and_says_so_once(tmp_path: Path, l
     assert lost.empty()
 
 
-def test_a_trace_that_waits_for_quiet_is_whole_at_its_end(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_a_trace_that_waits_for_quiet_is_whole_at_its_end(
+    tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]
+) -> None:
     made = TraceFile(str(tmp_path / "t"), end_timeout_s=TIMEOUT_S, pause_s=3_600.0)
     made.begin_call(HELD, Call(), CLOCK, lost.put)
     for number in range(3):
@@ -106,7 +110,7 @@ def test_a_trace_that_waits_for_quiet_is_whole_at_its_end(tmp_path: Path, lost: 
 
 
 def test_a_trace_that_waits_for_quiet_is_written_where_there_is_none(
-    tmp_path: Path, lost: SimpleQueue[TraceLost]
+    tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]
 ) -> None:
     made = TraceFile(str(tmp_path / "t"), pause_s=0.01)
     made.begin_call(HELD, Call(), CLOCK, lost.put)
@@ -119,7 +123,9 @@ def test_a_trace_that_waits_for_quiet_is_written_where_there_is_none(
     made.end()
 
 
-def test_a_full_disk_ends_a_call_s_trace_and_is_told_once(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_a_full_disk_ends_a_call_s_trace_and_is_told_once(
+    tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]
+) -> None:
     with small_files():
         made = call_begun(tmp_path, lost)
         for number in range(1_000):
@@ -131,7 +137,7 @@ def test_a_full_disk_ends_a_call_s_trace_and_is_told_once(tmp_path: Path, lost: 
 
 
 def test_a_step_that_cannot_be_written_ends_the_trace_and_is_told_once(
-    tmp_path: Path, lost: SimpleQueue[TraceLost]
+    tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]
 ) -> None:
     made = begun(tmp_path / "t", lost)
     made.took(step, object(), 1.0, Pause(2.0))
@@ -142,7 +148,7 @@ def test_a_step_that_cannot_be_written_ends_the_trace_and_is_told_once(
     assert lost.empty()
 
 
-def test_steps_of_many_threads_are_all_written_whole(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_steps_of_many_threads_are_all_written_whole(tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]) -> None:
     made = begun(tmp_path / "t", lost)
 
     def take(thread: int) -> None:
@@ -164,7 +170,7 @@ def test_steps_of_many_threads_are_all_written_whole(tmp_path: Path, lost: Simpl
 
 @pytest.mark.parametrize("there", [True, False], ids=["that is there", "to be made"])
 def test_in_a_directory_each_node_has_a_file_of_its_own(
-    tmp_path: Path, lost: SimpleQueue[TraceLost], there: bool
+    tmp_path: Path, lost: SimpleQueue[TraceLost | Remark], there: bool
 ) -> None:
     folder = tmp_path / "traces"
     if there:
@@ -176,7 +182,7 @@ def test_in_a_directory_each_node_has_a_file_of_its_own(
 
 
 def test_a_later_agent_goes_on_in_the_same_file_and_marks_what_the_last_one_left_cut(
-    tmp_path: Path, lost: SimpleQueue[TraceLost]
+    tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]
 ) -> None:
     path = tmp_path / "t"
     begun(path, lost).end()
@@ -187,7 +193,7 @@ def test_a_later_agent_goes_on_in_the_same_file_and_marks_what_the_last_one_left
     assert [trace.cut for trace in read(path)] == [True, False]
 
 
-def test_two_agents_at_a_time_do_not_share_a_file(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_two_agents_at_a_time_do_not_share_a_file(tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]) -> None:
     first = begun(tmp_path / "t", lost)
     with pytest.raises(CannotTrace, match="/t: another agent writes there; write --trace=DIR/ and each gets a file"):
         begun(tmp_path / "t", lost)
@@ -204,10 +210,33 @@ def test_two_agents_at_a_time_do_not_share_a_file(tmp_path: Path, lost: SimpleQu
     ],
 )
 def test_what_cannot_be_written_at_the_start_is_refused_with_the_reason(
-    path: str, why: str, lost: SimpleQueue[TraceLost]
+    path: str, why: str, lost: SimpleQueue[TraceLost | Remark]
 ) -> None:
     with pytest.raises(CannotTrace, match=f"{why}; name a file that can be written to"):
         begun(path, lost)
+
+
+class Slow(TraceFile):
+    """Its disk answers when it may."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self.may_answer = threading.Event()
+
+    def _failure(self) -> OSError | None:
+        self.may_answer.wait()
+        return super()._failure()
+
+
+def test_a_file_that_cannot_be_opened_after_all_is_told_and_its_end_waits_for_no_disk(tmp_path: Path) -> None:
+    made, news = Slow(tmp_path / "no" / "t"), SimpleQueue[TraceLost | Remark]()
+    made.begin(HELD, group.Settings(), CLOCK, news.put)
+    assert isinstance(news.get_nowait(), Remark)
+    made.may_answer.set()
+    refused = "no such file or directory; name a file that can be written to"
+    assert news.get(timeout=TIMEOUT_S) == TraceLost(f"{tmp_path}/no/t: {refused}")
+    assert comes_true(lambda: not made._awaits_disk)
+    made.end(TIMEOUT_S)
 
 
 @contextmanager
@@ -222,7 +251,7 @@ def small_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_ends_the_trace_and_is_told_once(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_a_full_disk_ends_the_trace_and_is_told_once(tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]) -> None:
     with small_files():
         made = begun(tmp_path / "t", lost)
         for number in range(1_000):
@@ -239,7 +268,7 @@ def test_a_full_disk_ends_the_trace_and_is_told_once(tmp_path: Path, lost: Simpl
     assert trace.steps[:2] == (Asked(*silence(0.0)), Asked(*silence(1.0)))
 
 
-def test_a_disk_that_does_not_keep_up_ends_the_trace(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_a_disk_that_does_not_keep_up_ends_the_trace(tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]) -> None:
     os.mkfifo(tmp_path / "slow")  # which holds 64 KiB and is read by nobody
     made = TraceFile(str(tmp_path / "slow"), queue_max=10)
     made.begin(HELD, group.Settings(), CLOCK, lost.put)
@@ -268,7 +297,7 @@ def test_no_line_is_read_beyond_the_longest_that_may_be(tmp_path: Path) -> None:
 # --- parts
 
 
-def long(path: Path, lost: SimpleQueue[TraceLost], steps: int) -> None:
+def long(path: Path, lost: SimpleQueue[TraceLost | Remark], steps: int) -> None:
     """Each step is unlike those before it, so it is written out."""
     made = TraceFile(str(path), end_timeout_s=TIMEOUT_S, part_bytes=1_000)
     made.begin(HELD, group.Settings(), CLOCK, lost.put)
@@ -277,7 +306,9 @@ def long(path: Path, lost: SimpleQueue[TraceLost], steps: int) -> None:
     made.end()
 
 
-def test_a_trace_that_grows_goes_on_in_parts_and_is_read_as_one(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_a_trace_that_grows_goes_on_in_parts_and_is_read_as_one(
+    tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]
+) -> None:
     long(tmp_path / "t", lost, 20)
     assert later_parts(str(tmp_path / "t")) == [2, 3]
     (trace,) = read(tmp_path / "t")
@@ -286,7 +317,7 @@ def test_a_trace_that_grows_goes_on_in_parts_and_is_read_as_one(tmp_path: Path, 
     assert lost.empty()
 
 
-def test_of_many_parts_the_first_and_the_last_are_kept(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_of_many_parts_the_first_and_the_last_are_kept(tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]) -> None:
     path = tmp_path / "t"
     long(path, lost, 200)
     kept = later_parts(str(path))
@@ -297,20 +328,20 @@ def test_of_many_parts_the_first_and_the_last_are_kept(tmp_path: Path, lost: Sim
     assert 0 < len(trace.steps) < 20
 
 
-def test_a_later_agent_goes_on_in_the_last_part(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_a_later_agent_goes_on_in_the_last_part(tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]) -> None:
     long(tmp_path / "t", lost, 20)
     begun(tmp_path / "t", lost).end()
     assert later_parts(str(tmp_path / "t")) == [2, 3]
     assert [len(trace.steps) for trace in read(tmp_path / "t")] == [20, 0]
 
 
-def test_what_is_no_file_has_no_parts(lost: SimpleQueue[TraceLost]) -> None:
+def test_what_is_no_file_has_no_parts(lost: SimpleQueue[TraceLost | Remark]) -> None:
     long(Path("/dev/null"), lost, 100)
     assert later_parts("/dev/null") == []
     assert lost.empty()
 
 
-def test_steps_that_repeat_but_for_their_times_are_short(tmp_path: Path, lost: SimpleQueue[TraceLost]) -> None:
+def test_steps_that_repeat_but_for_their_times_are_short(tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]) -> None:
     made = begun(tmp_path / "t", lost)
     for number in range(1_000):
         made.took(step, *silence(number + 0.123456789))

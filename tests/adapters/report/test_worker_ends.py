@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
-from attrs import evolve
+from attrs import define, evolve, field
+from processes import TIMEOUT_S
 
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.disk import Disk
 from elastic.adapters.rendezvous.loop import ToRecord
 from elastic.adapters.report.worker_ends import UNSTARTABLE, WorkerEnds, read_fault, unstartable_fault
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
+from elastic.adapters.store.notes import FAULTS
 from elastic.adapters.workers.attempts import Attempt
-from elastic.adapters.workers.logs import NOWHERE
-from elastic.adapters.workers.worker_port import Exit, Sink, WorkerSpec
+from elastic.adapters.workers.worker_port import NOWHERE, Exit, Sink, WorkerSpec
+from elastic.core.group.state import Record
 from elastic.core.ranks import Ranks, WorkerRanks
 from elastic.core.world import Fault, Node
 
@@ -35,7 +39,11 @@ def attempt(folder: Path, stdout: Sink | None = None, stderr: Sink | None = None
 
 
 def fault(of: Attempt, code: int = 1) -> Fault:
-    return read_fault(of, Exit(1, 8812, code, 10.0, 12.5), "2025-01-01 13:05:40", lambda timeout_s: None)
+    disk = Disk()
+    try:
+        return read_fault(of, Exit(1, 8812, code, 10.0, 12.5), disk, when="2025-01-01 13:05:40")
+    finally:
+        disk.close()
 
 
 def test_a_failure_says_who_where_when_and_how(tmp_path: Path) -> None:
@@ -90,25 +98,87 @@ def test_an_attempt_that_stores_nothing_has_a_failure_all_the_same(tmp_path: Pat
     assert fault(evolve(attempt(tmp_path), error_file=None)).message == "exit code 1"
 
 
-def test_the_worker_s_output_is_complete_before_it_is_read(tmp_path: Path) -> None:
-    log = tmp_path / "stderr.log"
+@define
+class Output:
+    """Output that is in the log when it is waited for, or at the second time only."""
 
-    def drain(timeout_s: float) -> None:
-        log.write_text("late words\n")
+    log: Path
+    text: str
+    is_late: bool = False
+    opened: threading.Event = field(factory=threading.Event)
+    """It is waited for until then."""
+    drains: int = 0
 
-    found = read_fault(attempt(tmp_path, stderr=Sink(log)), Exit(1, 1, 1, 0.0, 0.0), "", drain)
-    assert found.tail == ("late words",)
+    def drain(self, timeout_s: float) -> bool:
+        assert self.opened.wait(TIMEOUT_S)
+        self.drains += 1
+        is_here = self.drains > self.is_late
+        self.log.write_text(self.text if is_here else "")
+        return is_here
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_a_worker_left_behind_is_read_once_and_the_caller_does_not_wait(tmp_path: Path, is_late: bool) -> None:
+    """Output that comes late is waited for again: the record is complete."""
+    submitted, done = list[ToRecord](), threading.Event()
+    output = Output(
+        tmp_path / "stderr.log", "RuntimeError: [gloo/pair.cc:547] Connection closed by peer [::1]:5\n", is_late
+    )
+    backend = MemoryBackend(MemoryStore(), SystemClock())
+    ends = WorkerEnds(ME, "gpu-02", backend, submitted.append, lambda: "13:05:40", output.drain)
+    ends.add(attempt(tmp_path, stderr=Sink(output.log)), Exit(1, 1, 1, 0.0, 0.0))
+    assert ends.read(1, done.set)
+    output.opened.set()
+    assert done.wait(TIMEOUT_S)
+    assert ends.is_echo(1) is not is_late
+    ends.record_failure(Record(1, 1, 0.0))
+    record = submitted[0].read()
+    assert record
+    assert (record.tail, record.when, output.drains) == ((output.text.strip(),), "13:05:40", 2 if is_late else 1)
+    ends.close()
+    ends.close()
+
+
+@pytest.mark.parametrize("code", [0, -9, -15])
+def test_an_end_that_is_no_echo_whatever_the_log_says_is_not_read(tmp_path: Path, code: int) -> None:
+    backend = MemoryBackend(MemoryStore(), SystemClock())
+    ends = WorkerEnds(ME, "gpu-02", backend, lambda item: None, lambda: "", lambda timeout_s: True)
+    ends.add(attempt(tmp_path), Exit(1, 1, code, 0.0, 0.0))
+    assert not ends.read(1, lambda: None)
+    assert not ends.is_echo(1)
 
 
 def test_a_failure_that_is_read_late_is_not_told_of_by_the_output_of_the_worker_s_next_start(tmp_path: Path) -> None:
     log, submitted = tmp_path / "stderr.log", list[ToRecord]()
     backend = MemoryBackend(MemoryStore(), SystemClock())
-    ends = WorkerEnds(ME, "gpu-02", backend, submitted.append, lambda: "", lambda timeout_s: None)
+    ends = WorkerEnds(ME, "gpu-02", backend, submitted.append, lambda: "", lambda timeout_s: True)
     log.write_text("of this start\n")
     ends.add(attempt(tmp_path, stderr=Sink(log, console=False)), Exit(1, 1, 1, 0.0, 0.0))
-    ends.record_failure(1)
+    ends.record_failure(Record(1, 1, 0.0))
     log.write_text("of this start\nof the next\n")
-    assert [each.read().tail for each in submitted] == [("of this start",)]
+    assert [fault.tail for each in submitted if (fault := each.read())] == [("of this start",)]
+
+
+def test_a_report_has_the_failures_of_its_node_that_the_store_does_not_have(tmp_path: Path) -> None:
+    backend = MemoryBackend(MemoryStore(), SystemClock())
+    ends = WorkerEnds(ME, "gpu-02", backend, lambda item: None, lambda: "", lambda timeout_s: True)
+    known, kept = fault(attempt(tmp_path)), evolve(fault(attempt(tmp_path)), round=3)
+    backend.notes.add(FAULTS, known)
+    ends.recorded(known)
+    assert ends.all_faults() == (known,)
+    ends.recorded(kept)
+    assert ends.all_faults() == (kept, known)
+
+
+def test_a_report_completes_a_failure_of_its_node_of_which_the_store_has_the_first_record(tmp_path: Path) -> None:
+    backend = MemoryBackend(MemoryStore(), SystemClock())
+    ends = WorkerEnds(ME, "gpu-02", backend, lambda item: None, lambda: "", lambda timeout_s: True)
+    ended = fault(attempt(tmp_path))
+    raised = evolve(ended, exit_code=None)
+    backend.notes.add(FAULTS, raised)
+    ends.recorded(raised)
+    ends.recorded(ended)
+    assert [each.exit_code for each in ends.all_faults()] == [1]
 
 
 def test_a_program_that_cannot_be_executed_is_charged_to_the_node_s_first_worker() -> None:
