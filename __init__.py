@@ -1,7 +1,7 @@
 """elastic: a launcher for distributed PyTorch that keeps a job training. `elastic launch --help` is the manual.
 
-Nothing is imported before it is used. `from elastic import core` is the pure protocol, for authors of simulators.
-`from elastic import inprocess` is the wrapper that restarts a function inside its process.
+Nothing is imported before it is used. `elastic.core` is the pure protocol, for authors of simulators. `elastic.inprocess` is
+the wrapper that restarts a function inside its process.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # type checkers take it for True; importing `typing` takes time
 
 if TYPE_CHECKING:
-    from . import inprocess
+    from . import core, inprocess
     from .adapters.workers.notices import Notice, notice, ready_to_leave
     from .adapters.workers.progress import busy, progress
     from .cli.api.exceptions import ChildFailedError, LaunchError, ProcessFailure, RendezvousError, SignalException
@@ -28,6 +28,7 @@ __all__ = [
     "RendezvousError",
     "SignalException",
     "busy",
+    "core",
     "inprocess",
     "launch",
     "notice",
@@ -61,8 +62,8 @@ if not TYPE_CHECKING:  # with it, a type checker would accept every name
             return version("elastic-launch")
         from importlib import import_module
 
-        if name == "inprocess":
-            return import_module(".inprocess", __name__)
+        if name in ("core", "inprocess"):
+            return import_module(f".{name}", __name__)
         if name in _HOMES:
             found = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
             return found  # type: ignore[no-any-return]

@@ -20,7 +20,7 @@ from ..adapters.launch_settings import (
     StandbySettings,
     WatchdogSettings,
 )
-from ..adapters.workers.environment import TRACE
+from ..adapters.workers.environment import TRACE, inherited
 from ..adapters.workers.logs import temporaries
 from ..adapters.workers.nvml import NoDevices
 from ..adapters.workers.programs import check_program
@@ -71,8 +71,9 @@ def launch_settings(
         logs=logs,
         logs_plugin=_logs_plugin(options.logs_specs, logs),
         signals=options.signals_to_handle,
+        linger_s=options.linger,
         drain=_drain(options),
-        environment={**environment, **_ranks_trace(options.trace)},
+        environment={**inherited(environment), **_ranks_trace(options.trace)},
         virtual_local_rank=_virtual_local_rank(options, environment),
         cpus=_cpus(options, environment),
         peer_links=peer_links(options),
@@ -202,10 +203,13 @@ def _cpus(options: LaunchOptions, environment: Mapping[str, str]) -> tuple[froze
     mode = options.numa_binding
     if mode is None:
         return ()
+    from ..adapters.workers import kfd
     from ..adapters.workers.numa import CannotBind, bindings, visible_gpus
 
     try:
-        return bindings(mode, options.nproc_per_node, visible_gpus(environment.get("CUDA_VISIBLE_DEVICES")))
+        workers = options.nproc_per_node
+        gpus = visible_gpus(environment.get("CUDA_VISIBLE_DEVICES")) or kfd.visible_gpus(environment, workers)
+        return bindings(mode, workers, gpus)
     except (CannotBind, NoDevices) as reason:
         raise Mistake(f"--numa-binding={mode}: {reason}") from None
 

@@ -43,7 +43,7 @@ def run_campaign(what: Campaign | Calls, options: SimulateOptions, tally: Tally)
         except BrokenProcessPool:
             progress.clear()
             raise Mistake(
-                f"--jobs={jobs}: one of these processes was killed, for want of memory or by a property, after "
+                f"--jobs={jobs}: one of these processes was killed, by the out-of-memory killer or by a property, after "
                 f"{many(tally.runs, 'run')} of seed {what.seed:#x}; write --jobs=1"
             ) from None
     progress.clear()

@@ -26,7 +26,7 @@ EPILOG = """\b
 NODE is a host, a node id, or a node as elastic status --json names it. Its workers are told at once
 (ELASTIC_NOTICE); the node leaves when they are ready, or in time before the deadline. No restart is spent.
 \b
-Exit codes:  0 the node was told · 1 the job is over · 2 a mistake, or the job needs the node (--force)
+Exit codes:  0 the node was told · 1 the job is over · 2 a mistake, or the job needs the node or its store (--force)
              3 no such job, no store, or refused
 """
 
@@ -42,7 +42,10 @@ class DrainOptions(JobOptions):
     deadline: float = DRAINED.option("S", values.notice_seconds, default=120, own=True)(
         "How long after it is told the node must be gone."
     )
-    force: bool = DRAINED.flag(own=True)("Also if the other nodes are fewer than --nnodes asks for: they wait then.")
+    force: bool = DRAINED.flag(own=True)(
+        "Also if the other nodes are fewer than --nnodes asks for: they wait then. Also if the node's agent serves the "
+        "store: it does so until they are gone, or until the deadline."
+    )
 
 
 def _made(node: str, **given: Any) -> int:
@@ -72,6 +75,8 @@ def _drain(name: str, options: DrainOptions) -> int:
         node = _node(state, name)
         if UNDER_TORCHRUN in node.slot:
             raise Mistake(f"{name}: runs under torchrun, which hears of no notice; end it by SIGTERM, the others go on")
+        if not options.force and (reasons := _reasons_against(state, node)):
+            raise Mistake(f"{name}: {' · '.join(reasons)}: --force")
         notice = Notice(options.deadline, f"an operator ({operator_name()})"[:NAME_MAX])
         request = Request(handlers.drain, drain=Drain(node, notice), forced=options.force or None)
         return _told(job, state, node, notice, asked(job.backend, request, NO_NODE, SystemClock()))
@@ -92,21 +97,44 @@ def _node(state: RendezvousState, name: str) -> Node:
     return (exact or found)[0]
 
 
+def _others(state: RendezvousState, node: Node) -> list[Node]:
+    """Return the nodes that stay."""
+    return [each for each in state.present if each != node and state.seats[each].status is not Status.LEAVING]
+
+
+def _reasons_against(state: RendezvousState, node: Node) -> list[str]:
+    """Return why the other nodes need this one, if they do."""
+    needed = f"{Why.NEEDED.value} ({_limits(state)}); the others would wait for another node"
+    serves = "its agent serves the store, without which the others run on but cannot re-form"
+    return [
+        *([needed] if state.needs(node) else []),
+        *([serves] if state.seats[node].profile.serves_store and _others(state, node) else []),
+    ]
+
+
+def _limits(state: RendezvousState) -> str:
+    return f"--nnodes={state.limits.min_nodes}:{state.limits.max_nodes}"
+
+
 def _told(job: RunningJob, state: RendezvousState, node: Node, notice: Notice, answer: object) -> int:
     """Say what came of it; return the exit code."""
     (name,) = known_as(state, [node])
     match answer:
         case Settled():
-            others = [each for each in state.present if each != node and state.seats[each].status is not Status.LEAVING]
+            others = _others(state, node)
             stay = f"{count(len(others), 'node')} {'goes' if len(others) == 1 else 'go'} on"
-            say(f"job {job.run_id} at {job.store}: {name} leaves within {notice.deadline_s:g} s, {stay}")
+            overridden = (
+                f" · --force overrides: {reason}" if (reason := " · ".join(_reasons_against(state, node))) else ""
+            )
+            say(f"job {job.run_id} at {job.store}: {name} leaves within {notice.deadline_s:g} s, {stay}{overridden}")
             return SUCCEEDED
         case Verdict(Ending() as ending):
             say(f"elastic drain: job {job.run_id} is over: {ending.value}", err=True)
             return FAILED
         case Raise(failure) if failure.why is Why.NEEDED:
-            least = f"--nnodes={state.limits.min_nodes}:{state.limits.max_nodes}"
-            raise Mistake(f"{name}: {failure.why.value} ({least}); the others would wait for another node: --force")
+            raise Mistake(
+                f"{name}: {failure.why.value} ({_limits(state)}); the others would wait for another node: --force"
+            )
         case Raise(failure) if failure.why is Why.NO_NODE:
             raise Mistake(f"{name}: has left the job meanwhile")
         case Raise(_, text):

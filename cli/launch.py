@@ -7,29 +7,36 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 from attrs import evolve
 
+from ..adapters import kernel
 from ..adapters.agent.agent import Agent
 from ..adapters.agent.watchdogs import CannotWatch
 from ..adapters.clean_up import failures_of
 from ..adapters.clock import Clock, SystemClock
+from ..adapters.disk import Disk, Patience, once
 from ..adapters.launch_settings import Function, LaunchSettings, Program
+from ..adapters.rendezvous.evictions import Evictions
 from ..adapters.report.launch_report import Report, Result, write_report, write_whole
 from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Trace
+from ..adapters.signals import signals_as_events
 from ..adapters.store.connection import AgentConnection
 from ..adapters.store.relay.relay_server import Relay
 from ..adapters.terminal import printed, why
 from ..adapters.threads import NoThread
+from ..adapters.workers.devices import few_cpus
 from ..adapters.workers.error_files import reply
 from ..adapters.workers.logs import ERROR_FILE_VARIABLE, CannotLog
+from ..adapters.workers.oom_score import Protection
 from ..adapters.workers.orphans import Orphans
 from ..adapters.workers.spawner import Spawner
 from ..adapters.workers.worker_port import CannotStart
+from ..core.group.state import Drained
 from . import places, tokens
 from .agent_settings import launch_settings, script_program
 from .exit_codes import exit_code
@@ -40,7 +47,7 @@ from .option import parameters
 from .render.ending import render_report
 from .render.patient import PatientText
 from .render.status import StatusLines
-from .render.text import say
+from .render.text import count, say
 
 if TYPE_CHECKING:
     from ..adapters.report.metrics import AgentMetrics
@@ -76,16 +83,18 @@ def launch(ctx: click.Context, /, script: str, arguments: tuple[str, ...], **giv
     program = script_program(options, script, arguments, os.environ)
     if options.show_preload:
         return _show_preload(options, program)
-    report, lines = launched(options, program, os.environ, said=list(lines_without_effect(options, ctx)), adopts=True)
-    if report.exit_code and (path := os.environ.get(ERROR_FILE_VARIABLE)):
-        _reply(report, lines[0], path)
+    report, lines = launched(options, program, os.environ, said=list(lines_without_effect(options, ctx)), is_alone=True)
+    if report.exit_code:
+        leave_reply(reply(report.cause) if report.cause else {"message": {"message": lines[0]}})
     return report.exit_code
 
 
-def _reply(report: Report, line: str, path: str) -> None:
-    """Write why the job failed into the file that whoever started this launcher reads, in torch's form."""
+def leave_reply(content: Mapping[str, Any]) -> None:
+    """Write why nothing came of the job into the file that whoever started this launcher reads, in torch's form."""
+    path = os.environ.get(ERROR_FILE_VARIABLE)
     try:
-        write_whole(path, json.dumps(reply(report.cause) if report.cause else {"message": {"message": line}}))
+        if path:
+            once(partial(write_whole, path, json.dumps(content)))
     except OSError as error:
         say(f"elastic: {ERROR_FILE_VARIABLE}={path} could not be written: {why(error)}", err=True)
 
@@ -114,16 +123,16 @@ def launched(
     spawner: Spawner | None = None,
     said: Sequence[str] = (),
     tells_failure: bool = True,
-    adopts: bool = False,
+    is_alone: bool = False,
 ) -> tuple[Report, Sequence[str]]:
     """Run the job; return how it ended, and the lines that say so to people. Raises Mistake.
 
     A secret is removed from `environment`. The lines of `said` are printed before all others. Without `tells_failure`, the
-    lines of a failure are not printed: the caller shows them. `adopts`: this process runs nothing else, so orphans below it
-    are its own to reap and to kill.
+    lines of a failure are not printed: the caller shows them. `is_alone`: this process runs nothing else, so the agent may
+    reap and kill all orphans below it, unless a handler or a plugin of logs is loaded.
     """
     try:
-        return _launched(options, program, environment, spawner, said, tells_failure, adopts)
+        return _launched(options, program, environment, spawner, said, tells_failure, is_alone)
     except NoThread as error:
         raise Mistake(f"no agent can run on this host: {error.strerror}") from None
 
@@ -135,8 +144,10 @@ def _launched(
     spawner: Spawner | None,
     said: Sequence[str],
     tells_failure: bool,
-    adopts: bool,
+    is_alone: bool,
 ) -> tuple[Report, Sequence[str]]:
+    if refused := kernel.missing():
+        raise Mistake(refused)
     token = tokens.store_token(options.rdzv_conf, environment)
     where = places.place(options, environment, token)
     settings = evolve(launch_settings(options, program, where, environment), token=token)
@@ -144,32 +155,52 @@ def _launched(
     clock = SystemClock()
     err = PatientText(_stderr())
     status = StatusLines(err, settings, options.status)
+    if few := few_cpus(settings.local_world_size):
+        status.warn(few)
+    if settings.cpus:
+        from ..adapters.workers.kfd import unplaced  # few jobs are bound
+
+        if text := unplaced():
+            status.warn(text)
     logs: Sequence[EventLog | MetricsLog | RendezvousLog] = ()
     connection, relay, metrics, spans = None, None, None, None
     failures: list[Exception] = []
+    closing: list[Callable[[], None]] = []
     try:
         logs = telemetry(options, settings, clock, status.warn)
         name = settings.slot or socket.gethostname()
         metrics = _metrics(options, name)
         spans = _spans(options, settings, name, clock, status)
+        protection = Protection()
+        if is_alone:
+            protection.begin()  # before the store's helper starts, which inherits it
+            closing.append(protection.end)
         connection = where.open(settings.run_id, clock, settings.rendezvous, status.warn)
         status.serves_store = connection.serves
-        relay = _relay(connection)
-        settings = evolve(settings, relay=relay.path if relay else "")
+        evictions = Evictions()
+        relay = _relay(connection, evictions)
+        settings = evolve(settings, relay=relay.path if relay else "", serves_store=connection.serves)
         observer = Observers(status, *logs, *([metrics] if metrics else []), *([spans] if spans else []))
-        plugged = bool(logs) or settings.logs_plugin is not None  # whose processes are not the agent's to reap
-        orphans = Orphans() if adopts and not plugged else None
+        plugged = bool(logs) or settings.logs_plugin is not None  # other code: its children are its own
+        orphans = Orphans(connection.children) if is_alone and not plugged else None
         trace = _trace(options.trace)
-        result, directory = _run(settings, connection, clock, observer, trace, spawner, orphans, relay, failures)
+        patience = Patience()
+        for warning in filter(None, (kernel.slower(), protection.warning())):
+            status.warn(warning)
+        result, directory, gone_by = _run(
+            settings, connection, clock, observer, trace, spawner, orphans, evictions, failures, patience, protection
+        )
         code = exit_code(result.outcome)
         of_calls = relay.restarts if relay else 0
         report = Report(settings, result, code, clock.now() - status.began_at, of_calls)
-        written, lost = _write(report, options.report, directory)
+        written, lost = _write(report, patience, options.report, directory)
         lines = [*render_report(report, written), *lost]
         if code == 0 or tells_failure:
             status.end(lines, well=code == 0 and not lost)
+        if settings.serves_store and gone_by is not None and isinstance(result.outcome, Drained):
+            _serve_on(connection, settings, gone_by, status)
     finally:
-        closing: list[Callable[[], None]] = [relay.close] if relay is not None else []
+        closing += [relay.close] if relay is not None else []
         closing += [log.close for log in reversed(logs)]
         closing += [each.close for each in (metrics, spans) if each]
         if connection is not None:
@@ -179,6 +210,18 @@ def _launched(
             err.write(printed(f"elastic  the clean-up at the end was not complete: {failure}"))
         err.close(PATIENCE_S)
     return report, lines
+
+
+def _serve_on(connection: AgentConnection, settings: LaunchSettings, gone_by: float, status: StatusLines) -> None:
+    """Keep the store up for the other nodes after this one was drained. A signal ends that."""
+
+    def waits(others: int) -> None:
+        status.serves_on(others, gone_by)
+
+    with signals_as_events(settings.signals, lambda signum, frame: connection.let_go()):
+        others = connection.outlast(gone_by, waits)
+    if others:
+        status.warn(f"the store of {count(others, 'other node')} ends with this agent, which must be gone by now")
 
 
 def telemetry(
@@ -247,7 +290,7 @@ def _spans(
     except OSError as error:
         raise Mistake(f"--otel-endpoint: {why(error)}") from None
     except (ValueError, RuntimeError) as error:  # OpenTelemetry's own variables
-        raise Mistake(f"--otel-endpoint: {error}; mend or unset that variable") from None
+        raise Mistake(f"--otel-endpoint: {error}; correct or unset that variable") from None
 
 
 def _handler(option: str, find: Callable[[str], Handler], name: str) -> Handler:
@@ -266,10 +309,10 @@ def _stderr() -> TextIO:
     return sys.stderr
 
 
-def _relay(connection: AgentConnection) -> Relay | None:
+def _relay(connection: AgentConnection, evictions: Evictions) -> Relay | None:
     """Return what the workers reach the store by. A host that cannot have one runs without: a worker that needs it fails."""
     try:
-        return Relay(connection.beside)
+        return Relay(connection.beside, evictions.follow)
     except (OSError, RuntimeError):  # no socket, no thread
         return None
 
@@ -290,21 +333,35 @@ def _run(
     trace: Trace,
     spawner: Spawner | None,
     orphans: Orphans | None,
-    relay: Relay | None,
+    evictions: Evictions,
     failures: list[Exception],
-) -> tuple[Result, str | None]:
-    """Run the agent; return its result, and where the report belongs if the user keeps logs. `failures` gets those of its
-    clean-up. Raises Mistake."""
+    patience: Patience,
+    protection: Protection,
+) -> tuple[Result, str | None, float | None]:
+    """Run the agent; return its result, where the report belongs if the user keeps logs, and when a drained node must be
+    gone. `failures` gets those of its clean-up. Raises Mistake."""
     try:
-        evict = {"evict": relay.evict} if relay else {}
-        agent = Agent(settings, connection.backend, clock, observer, trace, spawner, orphans, **evict)
+        agent = Agent(
+            settings,
+            connection.backend,
+            clock,
+            observer,
+            trace,
+            spawner,
+            orphans,
+            evict=evictions.evict,
+            patience=patience,
+            protection=protection,
+        )
     except CannotLog as reason:
+        if settings.logs.directory is None and "TMPDIR" not in os.environ:
+            raise Mistake(f"--log-dir is missing, and there is no place for temporary files: {reason}") from None
         raise Mistake(f"{'--log-dir' if settings.logs.directory else 'TMPDIR'}={reason}") from None
     except OSError as error:
         more = "; write: ulimit -n 4096" if error.errno == errno.EMFILE else ""
         raise Mistake(f"no agent can run on this host: {why(error)}{more}") from None
     try:
-        return agent.run(), agent.report_path
+        return agent.run(), agent.report_path, agent.gone_by
     except CannotTrace as reason:
         raise Mistake(f"--trace={reason}") from None
     except CannotWatch as reason:
@@ -313,14 +370,16 @@ def _run(
         failures += agent.failures
 
 
-def _write(report: Report, *paths: str | None) -> tuple[list[str], list[str]]:
+def _write(report: Report, patience: Patience, *paths: str | None) -> tuple[list[str], list[str]]:
     """Write the report to files; return those that hold it, and a line for each that could not be written."""
     written, lost = [], []
+    disk = Disk()
     for path in paths:
         try:
             if path:
-                write_report(path, report)
+                patience.spend(partial(disk.do, partial(write_report, path, report), lambda written: None))
                 written.append(path)
         except OSError as error:
             lost.append(f"the report could not be written: {path}: {why(error)}")
+    disk.close()
     return written, lost

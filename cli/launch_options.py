@@ -139,6 +139,10 @@ class LaunchOptions:
     shutdown_timeout: float | None = FAILURES.option("S", values.seconds)(
         "The same when this command itself is told to stop. [default: TORCH_ELASTIC_SHUTDOWN_TIMEOUT or 30]"
     )
+    linger: float = FAILURES.option("S", values.seconds, default=5, own=True)(
+        "How long processes that workers have left may run on after the job has succeeded, such as an uploader. 0: they are "
+        "killed with their worker."
+    )
     on_store_loss: values.OnStoreLoss = FAILURES.option(
         "continue|stop", values.on_store_loss, default="continue", own=True
     )(

@@ -9,37 +9,55 @@ import math
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from attrs import Factory, define, evolve, field
+from attrs import Factory, define, evolve, field, frozen
 
 from ..adapters.clock import Clock, SystemClock
-from ..adapters.store.port import AgentBackend, OutOfReach, StoreError
+from ..adapters.store.notes import STACKS, STANDBYS, UNFIT
+from ..adapters.store.port import Backend, OutOfReach, StoreError
 from ..core.rendezvous import RendezvousState
 from ..core.world import Node
-from .render.history import History, observed, unanswered
+from .render.history import History, kept, observed, unanswered
 from .render.job import Job
+from .render.parting import LONG, NOBODY, Quiet
 
 READ_EVERY_S = 1.0
 READ_LEAST_S = 0.2
-"""Changes that follow each other quickly are shown together, so often at most."""
+"""The shortest span between two changes that are shown: what comes sooner is shown together."""
+LISTEN_S = 1.2
+"""Somebody who looks once waits so long for a new heartbeat of each node: agents send one each second."""
+LISTEN_EVERY_S = 0.15
 REST = 20
 """Reading the failures takes at most one part in so many of the time: a job may have thousands of them."""
+
+
+@frozen
+class _Beat:
+    """A heartbeat, when it was seen first, and since when it must have come: the look before that."""
+
+    counter: int | None
+    seen_at: float
+    since: float
 
 
 @define
 class Looking:
     """One who looks on. Times are in seconds since the look began."""
 
-    backend: AgentBackend
+    backend: Backend
     history: History
     clock: Clock = field(factory=SystemClock)
     began_at: float = field(default=Factory(lambda self: self.clock.now(), takes_self=True))
     read_at: float = -math.inf
+    answered_at: float = 0.0
+    """The store's last answer."""
     took_s: float = 0.0
     """How long the store took for its last answer."""
-    _beats: dict[Node, tuple[int | None, float]] = field(factory=dict)
-    """The last heartbeat of each node, and when it was seen first."""
+    _beats: dict[Node, _Beat] = field(factory=dict)
+    """The last heartbeat of each node."""
+    _faults_of: str | None = None
+    """The failures that are known are of this job."""
     _faults_at: float = -math.inf
     """The failures are not read again before."""
     _changed: bool = True
@@ -58,28 +76,47 @@ class Looking:
         if self.backend.lease_s is not None:
             return {}
         beats, now = self._beats, self.at()
-        return {node: now - since for node, (beat, since) in beats.items() if beat is not None}
+        return {node: now - beat.seen_at for node, beat in beats.items() if beat.counter is not None}
+
+    def unmoved(self) -> frozenset[Node]:
+        """Return the nodes whose heartbeat is the one of the first look, and older than that."""
+        return frozenset(node for node, beat in self._beats.items() if beat.since == -math.inf)
+
+    def listen(self) -> None:
+        """Read the heartbeats until each node has had a new one, for LISTEN_S at most. A lease's does not change, and when a
+        job is over nobody sends any."""
+        state, ends_at = self.job.state, self.at() + LISTEN_S
+        if state is None or state.closed or self.backend.lease_s is not None:
+            return
+        with suppress(StoreError):
+            while self.at() < ends_at and self.unmoved() & self.ages_s().keys():
+                time.sleep(LISTEN_EVERY_S)
+                self._hear(state)
 
     def look(self) -> bool:
         """Wait for a change, or until it is time to ask. Return True if there is news to show. Raises StoreError."""
-        token = self.job.state.token if self.job.state else None
+        before, since = self.job.state, self.answered_at
+        token = before.token if before else None
         until = self.read_at + (READ_LEAST_S if self._changed else READ_EVERY_S)
         state = self.backend.wait_for_change(token, self.began_at + until).state
         if (state.token if state else None) != token:
-            self._see(evolve(self.job, state=state))
+            self.answered_at = self.at()
+            quiet = self._quiet(before, state)
+            self._see(evolve(self.job, state=state), since, quiet)
         over = self._changed and state is not None and state.closed is not None
         return self._read(state) if over or self.at() >= until else False
 
     def next(self, silent_max_s: float = math.inf) -> bool:
-        """Look again. That the store does not answer is news once; it is asked once more after a while. Raises StoreError
-        if it has not answered for `silent_max_s` seconds."""
+        """Look again. That the store does not answer is news once it has lasted; it is asked once more after a while. Raises
+        StoreError if it has not answered for `silent_max_s` seconds."""
         try:
             return self.look()
         except StoreError as error:
-            before, self.history = self.history.silent, unanswered(self.history, str(error), self.at())
-            if before and self.at() - before[1] >= silent_max_s:
+            before = self.history.silence
+            self.history = unanswered(self.history, str(error), self.answered_at, self.at())
+            if before and self.at() - before.since >= silent_max_s:
                 raise
-            if self.history.silent != before:
+            if self.history.silence != before:
                 return True
         time.sleep(READ_EVERY_S)
         return False
@@ -93,32 +130,55 @@ class Looking:
                 raise
             job = self.job
         if job != self.job or self.history.silent:
-            self._see(job)
+            self._see(job, self.answered_at)
         changed, self._changed = self._changed, False
         return changed
 
     def _asked(self, state: RendezvousState | None) -> Job:
         if state is None:
-            self.read_at = self.at()
+            self.read_at = self.answered_at = self.at()
             return self.job
-        asked_at = self.at()
-        heard = self.backend.heartbeats(state.present).counters
-        self.read_at = self.at()
-        self.took_s = self.read_at - asked_at
-        seen = ((node, beat, self._beats.get(node)) for node, beat in heard.items())
-        self._beats = {node: was if was and was[0] == beat else (beat, self.read_at) for node, beat, was in seen}
+        heard = self._hear(state)
         unheard = frozenset(node for node, beat in heard.items() if beat is None)
-        job = evolve(self.job, unheard=unheard, standbys=self.backend.notes(state.present))
+        job = evolve(self.job, unheard=unheard, standbys=self.backend.notes.read(STANDBYS, state.present))
         if self.at() < self._faults_at:
             return job
         asked_at = self.at()
-        faults, stacks = self.backend.faults(), self.backend.stacks(state.present)
-        unfit = self.backend.unfit()
+        notes = self.backend.notes
+        faults, stacks = notes.faults(), tuple(notes.read(STACKS, state.present).values())
+        unfit = notes.all(UNFIT)
         self._faults_at = self.at() + REST * (self.at() - asked_at)
-        return evolve(job, faults=faults, stacks=stacks, unfit=unfit)
+        known, self._faults_of = job.faults if self._faults_of == state.job else (), state.job
+        return evolve(job, faults=kept(known, faults), stacks=stacks, unfit=unfit)
 
-    def _see(self, job: Job) -> None:
-        self.history, self._changed = observed(self.history, job, self.at()), True
+    def _hear(self, state: RendezvousState) -> Mapping[Node, int | None]:
+        """Read the heartbeats. Raises StoreError."""
+        asked_at = self.at()
+        heard = self.backend.heartbeats(state.present).counters
+        last_at, self.read_at = self.read_at, self.at()
+        self.answered_at, self.took_s = self.read_at, self.read_at - asked_at
+        seen = ((node, counter, self._beats.get(node)) for node, counter in heard.items())
+        self._beats = {
+            node: was if was and was.counter == counter else _Beat(counter, self.read_at, last_at)
+            for node, counter, was in seen
+        }
+        return heard
+
+    def _quiet(self, before: RendezvousState | None, after: RendezvousState | None) -> Mapping[Node, Quiet]:
+        """Return for how long those who have gone had no new heartbeat. A lease is asked for: it stands for a TTL after the
+        last one, so it still stands only if that was less. Raises StoreError."""
+        gone = [node for node in before.seats if node not in after.seats] if before and after else []
+        if not gone:
+            return NOBODY
+        if self.backend.lease_s is not None:
+            found = self.backend.heartbeats(gone).counters
+            return {node: LONG if counter is None else Quiet(0.0, 0.0) for node, counter in found.items()}
+        now, beats = self.at(), self._beats
+        known = {node: beats[node] for node in gone if node in beats and beats[node].counter is not None}
+        return {node: Quiet(now - beat.seen_at, now - beat.since) for node, beat in known.items()}
+
+    def _see(self, job: Job, since: float, quiet: Mapping[Node, Quiet] = NOBODY) -> None:
+        self.history, self._changed = observed(self.history, job, self.at(), since, quiet), True
 
 
 @contextmanager

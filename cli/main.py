@@ -65,5 +65,10 @@ def run(arguments: list[str]) -> int:
         say(f"elastic: standard output: {reason}", err=True)
         return os.EX_IOERR
     except click.ClickException as mistake:
-        say(one_line(mistake), err=True)
+        line = one_line(mistake)
+        say(line, err=True)
+        if arguments[:1] == ["launch"]:
+            from .launch import leave_reply
+
+            leave_reply({"message": {"message": line.removeprefix("elastic: "), "errorCode": USAGE}})
         return USAGE

@@ -124,7 +124,8 @@ class Section:
 
     def _declared(self, read: object, default: object, short: str, own: bool, attributes: Any) -> Callable[[str], Any]:
         def parameter(name: str, help: str) -> Option:
-            spellings = dict.fromkeys((short, f"--{name.replace('_', '-')}", f"--{name}"))
+            word = name.removesuffix("_")  # `with_` is --with, which is no name in Python
+            spellings = dict.fromkeys((short, f"--{word.replace('_', '-')}", f"--{word}"))
             variable = None if own or not self.variables else f"{self.variables}{name.upper()}"
             return Option(
                 [*filter(None, spellings), name], section=self.title, envvar=variable, help=help, **attributes

@@ -11,6 +11,7 @@ from ..adapters.clock import Clock
 from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPStoreConnection
 from ..adapters.store.tcpstore.serving import CannotServe, address_towards
 from ..adapters.store.tcpstore.wire import Address
+from ..adapters.workers.deaths import process_deaths
 from ..core import rendezvous
 from . import slurm, values
 from .launch_options import LaunchOptions
@@ -47,7 +48,16 @@ class Place:
             return MemoryConnection(clock)
         try:
             return TCPStoreConnection(
-                self.endpoint, run_id, clock, self.is_host, settings.keep_alive_interval, self.token, warn
+                self.endpoint,
+                run_id,
+                clock,
+                self.is_host,
+                settings.keep_alive_interval,
+                self.token,
+                warn,
+                ttl_s=settings.ttl,
+                end=process_deaths(),
+                is_alone=settings.limits.max_nodes == 1,
             )
         except CannotServe as reason:
             raise Mistake(f"{self.said_by}={reason}") from None

@@ -69,9 +69,9 @@ def alone(limits: rendezvous.Limits) -> group.Alone | None:
     """Return how workers restart alone in the job of these limits; None if they do not. Its register has the limits too."""
     if not limits.agreed.startswith(f"{_SCOPE}rank "):
         return None
-    from ..core.inprocess.exits import FINAL, HEARD, JOB_OVER  # no other job needs them
+    from ..core.inprocess.exits import CANCELLED, FINAL, HEARD, JOB_OVER  # no other job needs them
 
-    return group.Alone(limits.max_restarts, FINAL, JOB_OVER, HEARD)
+    return group.Alone(limits.max_restarts, FINAL, JOB_OVER, HEARD, CANCELLED)
 
 
 def peer_links(options: LaunchOptions) -> bool:

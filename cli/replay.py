@@ -11,19 +11,17 @@ from attrs import frozen
 
 from ..adapters.report.trace_file import lines, missing_parts
 from ..adapters.terminal import why
-from ..core.inprocess import Violation as CallViolation
-from ..core.properties.call_laws import Broken
-from ..core.properties.strength import ELSEWHERE, LAWS
-from ..core.rendezvous import Violation
+from ..core.properties.judge import LAWS
 from ..core.replay.call_restarts import Restart, restarts
 from ..core.replay.comparison import Replayed, replayed
 from ..core.replay.evidence import Judgement, judgement
 from ..core.replay.history import History, histories
 from ..core.replay.lanes import Lanes
-from ..core.replay.lines import Corrupt, traces
-from ..core.replay.plain import plain
-from ..core.replay.steps import Header
 from ..core.replay.timeline import Recovery, Round, lanes, recoveries, rounds
+from ..core.trace.lines import Corrupt, traces
+from ..core.trace.plain import plain
+from ..core.trace.steps import Header
+from ..core.violation import Violation
 from ..core.world import Node
 from . import values
 from .exit_codes import FAILED, SUCCEEDED
@@ -61,13 +59,13 @@ class _Judged:
     judgement: Judgement
 
     @property
-    def violation(self) -> Violation | CallViolation | Broken | None:
+    def violation(self) -> Violation | None:
         return self.judgement.violation
 
     @property
     def armed(self) -> Mapping[str, int]:
         """Return how often each law was armed that traces can arm."""
-        return {number: self.judgement.strength.armed[number] for number in LAWS if number not in ELSEWHERE}
+        return {number: self.judgement.strength.armed[number] for number, law in LAWS.items() if law.is_traced}
 
 
 @click.command(

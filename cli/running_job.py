@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from attrs import frozen
 
 from ..adapters.clock import SystemClock
-from ..adapters.store.port import AgentBackend, StoreError
+from ..adapters.store.port import Backend, StoreError
 from ..core.rendezvous import Limits, RendezvousState, Settings
 from . import values
 from .launch_options import LaunchOptions
@@ -48,7 +48,7 @@ class RunningJob:
 
     run_id: str
     store: str
-    backend: AgentBackend
+    backend: Backend
 
 
 @contextmanager

@@ -75,7 +75,7 @@ def _runs(asked: Asked) -> int:
     tally = Tally()
     stopped, took_s = run_campaign(asked.what, asked.options, tally)
     if not asked.options.json:
-        say(*node_runs.summary(asked.what, tally, took_s, asked.command))
+        say(*node_runs.summary(asked.what, tally, took_s, asked.command, asked.options.verbose))
         if asked.options.recoveries:
             say(*recoveries.lines(tally, node_runs.again(asked.what, asked.command)))
     found = _smaller(asked, tally.first[0]) if tally.first else None

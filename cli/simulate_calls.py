@@ -24,7 +24,7 @@ def _runs(options: SimulateOptions, what: Calls) -> int:
     if options.json:
         say_data(call_runs.data(what, tally, took_s))
     else:
-        say(*call_runs.summary(what, tally, took_s))
+        say(*call_runs.summary(what, tally, took_s, options.verbose))
     if stopped.signum is not None:
         return SIGNALLED + stopped.signum
     return FAILED if tally.broken else SUCCEEDED

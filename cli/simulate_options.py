@@ -17,7 +17,9 @@ from ..adapters.simulations.campaign import Calls, Campaign
 from ..adapters.simulations.own_property import loaded
 from ..core.properties.judge import Property
 from ..core.rendezvous.state import NODES_MAX
-from ..core.sim.story import Backend, Kind
+from ..core.sim.features import FEATURES
+from ..core.sim.kinds import Kind
+from ..core.sim.story import Backend
 from ..core.sim.swarm import DRAWN, WORKERS_MOST, Shape
 from . import values
 from .mistakes import Mistake
@@ -61,6 +63,15 @@ def faults(text: str) -> frozenset[Kind]:
     return frozenset(chosen)
 
 
+def features(text: str) -> frozenset[str]:
+    """Read `reserves,links`."""
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
+        if word not in FEATURES:
+            raise ValueError(f"{word!r} is no feature; write some of {', '.join(FEATURES)}")
+    return frozenset(words)
+
+
 def _own_property(text: str) -> tuple[str, str]:
     path, colon, name = text.rpartition(":")
     if not colon or not path or not name.isidentifier():
@@ -100,6 +111,9 @@ class SimulateOptions:
         "What is done to the nodes: all, none, names with commas between, -NAME to leave one out. Known: "
         f"{', '.join(kind.value for kind in DRAWN)}."
     )
+    with_: frozenset[str] | None = OPTIONS.option("LIST", features)(
+        f"Features that every world has: names with commas between. All others are drawn. Known: {', '.join(FEATURES)}."
+    )
     operations: int = OPTIONS.option("N", values.whole, default=40)("Faults and other operations per run, at most.")
     backend: Backend | None = OPTIONS.option("cas|lease", _backend)(
         "How silence is noticed: by counters (cas) or by leases (lease). [default: drawn]"
@@ -118,6 +132,7 @@ class SimulateOptions:
         "Draw the violation, or the run that is told, to this file."
     )
     calls: bool = OPTIONS.flag()("Simulate ranks that are restarted inside their processes, instead of nodes.")
+    verbose: bool = OPTIONS.flag("-v")("Tell of each law how often it was armed and excused.")
     json: bool = OPTIONS.flag()("Print the result as data, for programs.")
 
 
@@ -150,7 +165,7 @@ def asked_for(options: SimulateOptions, ctx: click.Context) -> Asked:
 
 FOR_A_STORY = ("replay", "property", "story", "picture", "recoveries", "json")
 """The options that go with --replay."""
-FOR_CALLS = ("nodes", "seed", "runs", "steps", "jobs", "only", "property", "json", "calls")
+FOR_CALLS = ("nodes", "seed", "runs", "steps", "jobs", "only", "property", "verbose", "json", "calls")
 """The options that go with --calls."""
 
 
@@ -177,10 +192,10 @@ def _shape(options: SimulateOptions) -> Shape:
         raise Mistake(f"--min={least}: there are {nodes} nodes; write --nodes={least} too")
     if least is not None and most is not None and least > most:
         raise Mistake(f"--min={least}: the minimum is above the maximum ({most}); write --max={least} too")
-    return Shape(nodes, least, most, options.backend, options.faults, options.operations)
+    return Shape(nodes, least, most, options.backend, options.faults, options.operations, options.with_ or frozenset())
 
 
-SHAPING = ("nodes", "min", "max", "faults", "operations", "backend", "property")
+SHAPING = ("nodes", "min", "max", "faults", "with_", "operations", "backend", "property")
 """The options that make a run what it is."""
 
 
@@ -200,6 +215,8 @@ def _spelled(option: str, value: Any) -> list[str]:
     match value:
         case Backend():
             return [f"{option}={value.value}"]
+        case frozenset() if value and value <= FEATURES.keys():
+            return [f"{option}={','.join(name for name in FEATURES if name in value)}"]
         case frozenset():
             left_out = [kind.value for kind in DRAWN if kind not in value]
             those = [kind.value for kind in DRAWN if kind in value]

@@ -96,6 +96,6 @@ def _answered(job: RunningJob, state: RendezvousState, options: StacksOptions) -
     query, replies = new_query(state.round, options.full), dict[Node, Reply]()
     is_over = False
     with until_signalled():
-        replies.update(replies_to(query, state.present, job.backend, SystemClock(), options.timeout))
+        replies.update(replies_to(query, state.present, job.backend.notes, SystemClock(), options.timeout))
         is_over = True
     return Answered(job.run_id, job.store, state, query, replies) if is_over else None

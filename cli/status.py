@@ -11,14 +11,15 @@ from attrs import frozen
 
 from ..adapters.store.port import StoreError
 from ..core.rendezvous import RendezvousState
+from ..core.rendezvous.explain import clock
 from ..core.world import Ending
 from . import values
 from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED
 from .looking import Looking, until_signalled
 from .mistakes import Mistake
 from .option import Command, Section, parameters
-from .render.history import History
-from .render.job import Job, data, lines
+from .render.history import History, watched
+from .render.job import Job, Watched, data, lines
 from .render.last_line import DUMB, LiveLastLine, Wait
 from .render.text import say, say_data
 from .running_job import JobOptions, opened, say_no_answer, say_no_job
@@ -95,7 +96,8 @@ def _shown(looking: Looking, options: StatusOptions) -> Job:
     elif options.watch:
         _watch(looking, options)
     else:
-        _show(looking.job, looking.job.state, options)
+        looking.listen()
+        _show(looking, looking.job.state, options)
     return looking.job
 
 
@@ -109,12 +111,12 @@ def _watch(looking: Looking, options: StatusOptions) -> None:
         while looking.at() - known_at < SILENT_MAX_S:
             state, missing = looking.job.state, _missing(looking)
             if live and state:
-                first, *others = lines(looking.job, state)
+                first, *others = lines(looking.job, state, _watched(looking))
                 shown = (*others, *([missing] if missing else []))
                 live.show(Wait(None, None, f"{time.strftime('%H:%M:%S')}  {first}", shown), looking.at())
             elif new and missing:
                 say(f"elastic status: {missing}", err=True)
-            elif new and state and not _show(looking.job, state, options):
+            elif new and state and not _show(looking, state, options):
                 break  # nobody reads it
             if state and state.closed:
                 break
@@ -123,22 +125,28 @@ def _watch(looking: Looking, options: StatusOptions) -> None:
     if live:
         live.clear()
         if looking.job.state:
-            _show(looking.job, looking.job.state, options)
+            _show(looking, looking.job.state, options)
 
 
 def _missing(looking: Looking) -> str:
     """Return what a watch waits for; nothing if the store answers and knows the job."""
-    if looking.history.silent:
-        return f"{looking.history.silent[0]}; asking again"
+    if silence := looking.history.silence:
+        lasted = clock(looking.at() - silence.since)
+        return f"the store has not answered for {lasted}: {silence.why}; asking again"
     return "" if looking.job.state else "the store knows nothing of this job any more; asking again"
 
 
-def _show(job: Job, state: RendezvousState, options: StatusOptions) -> bool:
+def _watched(looking: Looking) -> Watched:
+    return watched(looking.history, time.time() - looking.at(), looking.ages_s(), looking.unmoved())
+
+
+def _show(looking: Looking, state: RendezvousState, options: StatusOptions) -> bool:
     """Print the job. Return False if nobody reads it."""
+    known = _watched(looking)
     if options.json:
-        return say_data(data(job, state), indent=None if options.watch else 2)
+        return say_data(data(looking.job, state, known), indent=None if options.watch else 2)
     when = f"{time.strftime('%H:%M:%S')}  " if options.watch else ""
-    first, *others = lines(job, state)
+    first, *others = lines(looking.job, state, known)
     return say(f"{when}{first}", *others, *([""] if options.watch else []))
 
 

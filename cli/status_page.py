@@ -8,6 +8,7 @@ from contextlib import closing
 
 from ..adapters.terminal import why
 from ..adapters.web_server import Content, WebServer
+from ..core.world import name_of
 from .looking import Looking, until_signalled
 from .mistakes import Mistake
 from .render.page import EVENTS, PICTURE, page, shown, timeline
@@ -40,21 +41,21 @@ def _follow(looking: Looking, server: WebServer) -> None:
     read_at = looking.read_at
     if looking.next():
         _tell(looking, server)
-    if looking.read_at > read_at:
-        server.publish("tick", f'{{"at":{looking.at():.3f},"took":{looking.took_s * 1_000:.1f}}}')
+    elif looking.read_at > read_at:
+        server.publish("tick", lambda: _tick(looking))
 
 
 def _metrics(looking: Looking) -> Content:
     """Return the metrics for Prometheus. Raises ImportError without prometheus-client; the text says what to install."""
     try:
-        from ..adapters.report.metrics import Known, exposition, label_of
+        from ..adapters.report.metrics import Known, exposition
     except ImportError:
         raise ImportError("needs the package prometheus-client; write pip install 'elastic-launch[metrics]'") from None
     history, job = looking.history, looking.job
     seats = job.state.seats.items() if job.state else ()
-    labels = {node: label_of(node, seat.profile.host) for node, seat in seats}
+    labels = {node: name_of(node, seat.profile.host) for node, seat in seats}
     failures, standbys = Counter(dict.fromkeys(labels.values(), 0)), Counter[str]()
-    failures.update(label_of(fault.node, fault.host) for fault in job.faults)
+    failures.update(name_of(fault.node, fault.host) for fault in job.faults)
     for node, note in job.standbys.items():
         if node in labels:
             standbys[labels[node]] += note.ready
@@ -74,7 +75,13 @@ def _metrics(looking: Looking) -> Content:
 def _tell(looking: Looking, server: WebServer) -> None:
     state = looking.job.state
     told = shown(looking.history, time.time() - looking.at(), alone(state.limits) if state else None)
-    server.publish("state", told)
+    server.publish("state", lambda: told)
+    server.publish("tick", lambda: _tick(looking))
+
+
+def _tick(looking: Looking) -> str:
+    """Return the time on this command's clock. A page takes it from there: one that is opened later is told a later time."""
+    return f'{{"at":{looking.at():.3f},"took":{looking.took_s * 1_000:.1f}}}'
 
 
 def _address(host: str, port: int) -> str:

@@ -8,13 +8,15 @@ from typing import assert_never
 
 import click
 
+from ..adapters import kernel
 from ..adapters.launch_settings import HANDLED
 from ..adapters.secret_variables import STORE_TOKEN
 from ..adapters.store.tcpstore.serving import CannotServe, address_towards
-from ..adapters.store.tcpstore.store_server import Ended, Signalled, serve_until_signalled
+from ..adapters.store.tcpstore.store_server import GivenUp, Signalled, serve_until_signalled
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.terminal import why
-from ..adapters.workers.error_files import exit_sentence, signal_name
+from ..adapters.workers.deaths import process_deaths
+from ..adapters.workers.error_files import signal_name
 from . import values
 from .exit_codes import RENDEZVOUS, SIGNALLED
 from .mistakes import Mistake, Value
@@ -29,7 +31,7 @@ EPILOG = """\b
 Several jobs may share the store, each with an --rdzv-id of its own that is used once. The store needs torch. It
 writes nothing to disk, and it never holds a job's token: only the agents have that.
 \b
-Exit codes:  2 a mistake in the command line, or the store cannot be served there · 3 its process died
+Exit codes:  2 a mistake in the command line, or the store cannot be served there · 3 its process cannot start
              128+n stopped by signal n
 """
 
@@ -50,14 +52,18 @@ def store(endpoint: tuple[str, int | None] | None) -> int:
     """Serve the store in which the nodes of jobs meet, apart from any agent.
 
     A store that an agent serves ends with that agent. This one serves until SIGINT or SIGTERM, whichever node dies.
+    If its own process dies, the next one serves at once, and the jobs give back what they remember.
     When it is ready, it prints one line with its endpoint.
     """
     if endpoint is None:
         raise Mistake(f"--endpoint is missing: write elastic store --endpoint=HOST:{PORT}")
+    if refused := kernel.missing():
+        raise Mistake(refused)
     host, port = endpoint
     os.environ.pop(STORE_TOKEN, None)
     try:
-        end = serve_until_signalled(Address(host, PORT if port is None else port), HANDLED, _ready)
+        where = Address(host, PORT if port is None else port)
+        end = serve_until_signalled(where, HANDLED, _ready, _warn, process_deaths())
     except CannotServe as reason:
         raise Mistake(f"--endpoint={reason}") from None
     except OSError as error:
@@ -66,9 +72,8 @@ def store(endpoint: tuple[str, int | None] | None) -> int:
         case Signalled(signum):
             _say(f"store stopped by {signal_name(signum)}", err=True)
             return SIGNALLED + signum
-        case Ended(code):
-            cause = f"its process ended: {exit_sentence(code)}"
-            _say(f"store gone, {cause}; start it again, or no job can re-form", err=True)
+        case GivenUp():
+            _say("store gone, its process cannot be started; start it again, or no job can re-form", err=True)
             return RENDEZVOUS
         case other:
             assert_never(other)
@@ -77,6 +82,10 @@ def store(endpoint: tuple[str, int | None] | None) -> int:
 def _ready(address: Address) -> None:
     meeting = Address(address_towards(address), address.port) if address.host in _ANY else address
     _say(f"store {address} serves · nodes meet there with --rdzv-endpoint={meeting}")
+
+
+def _warn(text: str) -> None:
+    _say(text, err=True)
 
 
 def _say(text: str, err: bool = False) -> None:

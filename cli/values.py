@@ -210,15 +210,29 @@ def local_ranks(text: str) -> frozenset[int] | None:
     return frozenset(_number(rank) for rank in text.split(","))
 
 
+_CRASHED = "the launcher itself crashed"
+_NOT_FROM_OUTSIDE: Mapping[signal.Signals, str] = {
+    signal.SIGCHLD: "a child of the launcher has ended",
+    signal.SIGPIPE: "nobody reads a stream",
+    signal.SIGWINCH: "the terminal has another size",
+    **dict.fromkeys((signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL), _CRASHED),
+    **dict.fromkeys((signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS), _CRASHED),
+}
+"""The signals that tell a process of its own affairs, by what they say."""
+
+
 def signals(text: str) -> tuple[signal.Signals, ...]:
     """Read `SIGTERM,SIGINT,…`."""
     found = []
-    for word in text.split(","):
-        signum = signal.Signals.__members__.get(word.strip())
+    for word in map(str.strip, text.split(",")):
+        names = signal.Signals.__members__
+        signum = names.get(word) or names.get(f"SIG{word}")
         if signum is None:
-            raise ValueError(f"{word.strip()!r} is no signal; write names like SIGTERM,SIGINT")
+            raise ValueError(f"{word!r} is no signal; write names like SIGTERM,SIGINT")
         if signum in (signal.SIGKILL, signal.SIGSTOP):
             raise ValueError(f"{signum.name} cannot be handled by any program; leave it out")
+        if signum in _NOT_FROM_OUTSIDE:
+            raise ValueError(f"{signum.name} says that {_NOT_FROM_OUTSIDE[signum]}, and asks for nothing; leave it out")
         found.append(signum)
     return tuple(dict.fromkeys(found))
 
@@ -232,8 +246,10 @@ def path(text: str) -> str:
 
 def drain_signal(text: str) -> signal.Signals:
     """Read `USR1` or `SIGUSR1`."""
-    (signum,) = signals(text if text.startswith("SIG") else f"SIG{text}")[:1]
-    return signum
+    found = signals(text)
+    if len(found) > 1:
+        raise ValueError("write one signal, like USR1")
+    return found[0]
 
 
 def notice_seconds(text: str) -> float:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from attrs import frozen
 
 from ...adapters.report.launch_report import Report
-from ...adapters.workers.error_files import error_data, exit_sentence, signal_name, timestamp
+from ...adapters.workers.error_files import error_data, exit_sentence, failure_code, signal_name, timestamp
 from ...core.group import Stopped
 from ...core.group.state import Refused
 from ...core.world import Fault
@@ -132,7 +132,7 @@ def _failure(fault: Fault) -> ProcessFailure:
     return ProcessFailure(
         fault.local_rank,
         fault.pid,
-        fault.exit_code,
+        failure_code(fault),
         fault.error_file or NOT_AVAILABLE,
         data,
         data.get("message") if fault.callstack else fault.message or exit_sentence(fault.exit_code),

@@ -7,12 +7,12 @@ from ...core.sim.calls.call_strength import LAWS
 from ...core.sim.calls.node_laws import LAWS as OVER_NODES
 from ...core.sim.calls.walk import Walk
 from ...core.sim.tally import Tally
-from .node_runs import ENOUGH, TIE, duration, found, found_data, line
+from .node_runs import ENOUGH, TIE, duration, found, found_data, line, verdict
 from .text import many
 
 
-def summary(what: Calls, tally: Tally, took_s: float) -> list[str]:
-    """Return the closing table."""
+def summary(what: Calls, tally: Tally, took_s: float, strengths: bool = False) -> list[str]:
+    """Return the closing table, as `node_runs` does."""
     head = many(tally.runs, "run"), many(tally.steps, "step"), f"{tally.steps / took_s:,.0f} steps/s", duration(took_s)
     own = "".join(f" --property={path}:{name}" for path, name in what.properties)
     over = "" if what.nodes is None else f" --nodes {what.nodes}"
@@ -21,8 +21,8 @@ def summary(what: Calls, tally: Tally, took_s: float) -> list[str]:
     missed = tally.runs >= ENOUGH and (tally.never or tally.unarmed)
     return [
         f" {' · '.join(head)}",
-        *found(tally, _faults(tally), proves_nothing if missed else "", {**LAWS, **OVER_NODES}),
-        line("seed", f"{what.seed:#x} · any run again: {again}"),
+        *verdict(tally, f"{what.seed:#x} · any run again: {again}"),
+        *found(tally, _faults(tally), proves_nothing if missed else "", strengths, {**LAWS, **OVER_NODES}),
     ]
 
 

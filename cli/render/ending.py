@@ -8,18 +8,20 @@ from typing import assert_never
 
 from ...adapters.report.launch_report import Report
 from ...adapters.report.worker_ends import How
-from ...adapters.workers.error_files import exit_sentence
+from ...adapters.workers.error_files import end_sentence, exit_sentence
+from ...core.causes import echo
 from ...core.group import Stopped
 from ...core.group.state import Drained, Refused, Unawaited
 from ...core.rendezvous import Status
 from ...core.rendezvous.explain import named, set_aside
-from ...core.world import Ending, Fault, Verdict, Why
+from ...core.world import Ending, Fault, Origin, Verdict, Why
 from .sentences import PLACES, RANKS, hang, told_places, who
-from .text import count, first_line
+from .text import count, first_line, time_of_day
 
 CALLSTACK_LINES = 24
 TAIL_LINES = 10
 ECHOES = 3
+MISSING = 3
 """How much of each is shown; the report's file has all."""
 
 
@@ -28,10 +30,8 @@ def render_report(report: Report, paths: Sequence[str]) -> list[str]:
     outcome = report.result.outcome
     match outcome:
         case Verdict(Ending.SUCCEEDED):
-            size = report.world_size
-            workers = "the job" if not size else "1 worker" if size == 1 else f"all {size} workers"
             stays_out = [f"stays out: {text}" for text in _unfit(report)]
-            return [" · ".join((f"{workers} succeeded", _cost(report), *stays_out, *_none_here(report)))]
+            return [" · ".join((_success(report), _cost(report), *stays_out, *_none_here(report)))]
         case Verdict():
             return [_headline(report, outcome), *_rows(report, paths)]
         case Refused():
@@ -44,6 +44,18 @@ def render_report(report: Report, paths: Sequence[str]) -> list[str]:
             return [f"stopped by {Signals(signum).name} · {_cost(report)}"]
         case other:
             assert_never(other)
+
+
+def _success(report: Report) -> str:
+    """Return how many workers succeeded; where others went on without some, also which, and how those ended."""
+    size, missing = report.world_size, report.missing
+    if not size:
+        return "the job succeeded"
+    if not missing:
+        return "1 worker succeeded" if size == 1 else f"all {size} workers succeeded"
+    ends = [f"rank {each.rank} did not ({end_sentence(each)})" for each in missing[:MISSING]]
+    more = [f"nor did {count(len(missing) - MISSING, 'other')}"] if len(missing) > MISSING else []
+    return "; ".join((f"{size - len(missing)} of {count(size, 'worker')} succeeded", *ends, *more))
 
 
 def _without_it(report: Report) -> str:
@@ -84,9 +96,12 @@ def _refused(refused: Refused, report: Report) -> str:
             return f"this node stays out of job {settings.run_id}: its check (--node-check) says: {text}"
         case Why.SUPERSEDED:
             return f"ended: {text}"
+        case Why.UNSERVED:
+            return f"gave up: this node cannot serve store {settings.store}; see the warnings above"
         case Why.UNCONFIRMED:
             limit = f"{settings.rendezvous.join_timeout:g} s (join_timeout)"
-            return f"gave up: store {settings.store} did not answer for {limit}"
+            why = f", {refused.text}" if refused.text else ""
+            return f"gave up: store {settings.store} did not answer for {limit}{why}"
         case _:
             return f"ended: {refused.why.value} · store {settings.store}: {text}"
 
@@ -146,9 +161,13 @@ def _cause(report: Report) -> list[tuple[str, str]]:
     place = who(fault.node, fault.host, report.result.state)
     if not fault.pid:
         return [("first cause", f"{place}: {fault.message}")]
-    clock = fault.when.rpartition(" ")[2]
+    clock = time_of_day(fault.when)
     rows = [
-        ("first cause", f"{place} rank {fault.rank}, round {fault.round}, {clock}: {_failure(fault)}"),
+        *_open(report),
+        (
+            "first cause" if report.is_cause_sure else "",
+            f"{place} rank {fault.rank}, round {fault.round}, {clock}: {_failure(fault)}",
+        ),
         ("", f"local rank {fault.local_rank}, pid {fault.pid}, after {fault.after_s:.1f} s"),
     ]
     if fault.log:
@@ -156,12 +175,28 @@ def _cause(report: Report) -> list[tuple[str, str]]:
     return [*rows, *(("", f"│ {line}") for line in _words(fault))]
 
 
+def _open(report: Report) -> list[tuple[str, str]]:
+    """Return a row that says between which ranks it is open, if it is."""
+    if report.is_cause_sure or report.cause is None:
+        return []
+    ranks = [f"rank {fault.rank}" for fault in (report.cause, *report.suspects)]
+    named = [*ranks[:RANKS], *([f"{len(ranks) - RANKS} more"] if len(ranks) > RANKS else [])]
+    if not report.suspects:
+        return [
+            ("first cause", f"{named[0]}, or a rank that reported nothing: it says only that a peer is gone or silent")
+        ]
+    return [("first cause", f"{' or '.join(named)}: each says only that a peer is gone or silent")]
+
+
 def _failure(fault: Fault) -> str:
     """Return how a worker ended and what it said: `exit code 1: RuntimeError: … (train.py:88 in step)`."""
-    ended = exit_sentence(fault.exit_code)
+    ended = end_sentence(fault)
     remark = f": {fault.remark}" if fault.remark else ""
-    said = "" if fault.message == ended else f": {first_line(fault.message)}"
-    return f"{ended}{remark}{said}{f' ({fault.where})' if fault.where else ''}"
+    said = "" if fault.message == exit_sentence(fault.exit_code) else f": {first_line(fault.message)}"
+    where = f" ({fault.where})" if fault.where else ""
+    if fault.origin is Origin.RAISE:
+        return f"{ended}{said}{where}{f' · {fault.remark}' if fault.remark else ''}"
+    return f"{ended}{remark}{said}{where}"
 
 
 def _words(fault: Fault) -> Sequence[str]:
@@ -170,26 +205,38 @@ def _words(fault: Fault) -> Sequence[str]:
 
 
 def _echoes(report: Report) -> list[tuple[str, str]]:
-    """Return a row with the workers that failed after the cause, in its round."""
+    """Return a row with the other workers of the cause's round that failed."""
     told = [
-        f"{who(fault.node, fault.host, report.result.state)} rank {fault.rank} {_failure(fault)}"
+        f"{who(fault.node, fault.host, report.result.state)} rank {fault.rank} {_too(fault)}"
         for fault in report.echoes[:ECHOES]
     ]
     more = [f"{len(report.echoes) - ECHOES} more"] if len(report.echoes) > ECHOES else []
-    return [("after it", " · ".join((*told, *more)))] if told else []
+    return [("failed, too", " · ".join((*told, *more)))] if told else []
+
+
+def _too(fault: Fault) -> str:
+    """Return how a worker ended that is not the cause. One that raised may have ended well since."""
+    raised = fault.origin is Origin.RAISE
+    return f"had raised, too: {first_line(fault.message)}" if raised and not echo(fault) else _failure(fault)
 
 
 def _others(report: Report) -> str:
-    """Return how the others ended: by rank where this node knows all of them, else a count that every node knows."""
+    """Return what the others did: by rank where this node knows all of them, else a count that every node knows."""
     ends = report.result.ends
     if report.cause is None or len(ends) < report.cause.world_size or ends[0].round != report.cause.round:
-        return f"{count(report.others, 'worker')} of that round did not fail; what ran was stopped by us"
+        return f"{count(report.others, 'worker')} of that round without a failure on record"
+    had = {end.rank for end in ends if end.how is How.FAILED} | {fault.rank for fault in report.echoes}
+    running = [end.rank for end in ends if end.how is How.STOPPED and end.rank not in had]
+    ended = [end.rank for end in ends if end.how is How.SUCCEEDED and end.rank not in had]
     told = [
-        f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks[:RANKS]))}{_more(ranks)} {words}"
-        for how, words in ((How.STOPPED, "ran, stopped by us"), (How.SUCCEEDED, "had succeeded"))
-        if (ranks := [end.rank for end in ends if end.how is how])
+        *([f"{_ranks(running)} {'was' if len(running) == 1 else 'were'} running"] if running else []),
+        *([f"{_ranks(ended)} ended with 0"] if ended else []),
     ]
     return " · ".join(told)
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks[:RANKS]))}{_more(ranks)}"
 
 
 def _stacks(report: Report) -> list[tuple[str, str]]:
@@ -221,7 +268,7 @@ def _set_aside(report: Report) -> list[str]:
 
 
 def _last_of(number: int, told: Sequence[str]) -> list[str]:
-    """Return what is told of the last nodes of this number, after a count of the others."""
+    """Return the last nodes of this number, after a count of the others."""
     before = number - len(told)
     return [*([f"{count(before, 'node')} before"] if before else []), *told]
 
@@ -240,9 +287,12 @@ def _hint(report: Report) -> list[str]:
     """Return what the failures have in common."""
     if report.cause is None or not report.earlier:
         return []
+    if not all(cause.is_sure for cause in report.causes):
+        return []
     all_ = (*report.earlier, report.cause)
     if len({(fault.host, fault.rank) for fault in all_}) > 1:
         return []
     if len({fault.message for fault in all_}) == 1:
         return [f"rank {report.cause.rank} failed the same way in {len(all_)} rounds: a restart does not help"]
-    return [f"rank {report.cause.rank} on {report.cause.host} failed in {len(all_)} rounds"]
+    place = who(report.cause.node, report.cause.host, report.result.state)
+    return [f"rank {report.cause.rank} on {place} failed in {len(all_)} rounds"]

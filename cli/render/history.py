@@ -1,21 +1,26 @@
 """Keeps what somebody who looks on has seen of a job: its events, its rounds with their recoveries, and what each node did.
 
 A history is a value; `observed` returns the next one for each reading of the store. Times are the onlooker's own, in seconds
-since it began to look, so they say when it learned of a thing. Everything here is bounded: an onlooker may stay for months.
+since it began to look, so they say when it learned of a thing. What a store forgets, the history keeps: the nodes put
+the same job back. Everything here is bounded: an onlooker may stay for months.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from attrs import evolve, frozen
 
-from ...adapters.workers.error_files import exit_sentence
+from ...adapters.store.notes import FAULTS_MAX
+from ...adapters.workers.error_files import end_sentence, exit_sentence
+from ...core.node import lost
 from ...core.rendezvous import RendezvousState, Status, explain
-from ...core.rendezvous.explain import set_aside
+from ...core.rendezvous.explain import naming, set_aside
 from ...core.replay.lanes import Lanes, Mark, Span, SpanKind
-from ...core.world import Fault, Node
-from .job import Job, told_by
+from ...core.world import Fault, Node, WorldId
+from .job import Gone, Job, Watched, told_by
+from .parting import NOBODY, Quiet, ttl_of, why_lost
 from .sentences import names_of, who
 from .text import count, first_line
 
@@ -29,6 +34,12 @@ SAID_MAX = 200
 """The most characters of a message in an event."""
 NAMES_MAX = 4
 """An event names so many nodes, and counts more."""
+GAPS_MAX = 50
+GONE_MAX = 64
+REFUSED_S = 3.0
+"""A store that refuses for so long is a silent one. Shorter gaps are nothing that people are told."""
+SILENT_S = 5.0
+"""And so is one that has not answered for so long: a question without an answer is given up then."""
 
 DOES: Mapping[Status, SpanKind] = {
     Status.IN: "joining",
@@ -55,13 +66,16 @@ class Event:
 
 @frozen
 class Round:
-    """A complete round. `broken_at` is when the round before it ended, if that was seen."""
+    """A complete round. `broken_at` is when the round before it ended, if that was seen. `at_most`: the recovery took less
+    time, since not all of it was seen."""
 
+    id: WorldId | None
     number: int
     nodes: int
     workers: int
     began_at: float
     broken_at: float | None
+    at_most: bool = False
     ended_at: float | None = None
     how: str = ""
 
@@ -76,11 +90,28 @@ class Doing:
 
 
 @frozen
+class Silence:
+    """The store does not answer. `since` is its last answer, `refused_at` the first question that had none since."""
+
+    why: str
+    since: float
+    refused_at: float
+    lasts: bool = False
+    """It has lasted for so long that people are told."""
+
+
+@frozen
 class History:
-    """It holds what was seen until `at`. `silent` is why the store does not answer, and since when; None: it answers."""
+    """It holds what was seen until `at`. `silent` is None while the store answers."""
 
     job: Job
     at: float = 0.0
+    began_at: float = math.inf
+    """The first reading. What nodes did then they may have done before."""
+    last: RendezvousState | None = None
+    """The last register that was seen, also while the store remembers none."""
+    gone: Mapping[Node, Gone] = {}
+    """The nodes that are no longer there, until they are seated again."""
     events: tuple[Event, ...] = ()
     rounds: tuple[Round, ...] = ()
     doing: Mapping[Node, Doing] = {}
@@ -91,31 +122,68 @@ class History:
     broken_at: float | None = None
     ends: Mapping[str, int] = {}
     """How often a round was seen to end before the job did, by the cause."""
-    silent: tuple[str, float] | None = None
+    silent: Silence | None = None
+    gaps: tuple[tuple[float, float], ...] = ()
+    """From when to when the store did not answer."""
+
+    @property
+    def silence(self) -> Silence | None:
+        """The silence of the store, if it has lasted for so long that people are told."""
+        return self.silent if self.silent and self.silent.lasts else None
 
 
-def observed(history: History, job: Job, at: float) -> History:
-    """Return the history with one more reading of the store, which has answered."""
+def observed(
+    history: History, job: Job, at: float, since: float | None = None, quiet: Mapping[Node, Quiet] = NOBODY
+) -> History:
+    """Return the history with one more reading of the store, which has answered, as it had `since` (None: at the last
+    reading). `quiet` is for how long each node's heartbeat had not been a new one."""
     before, after = history.job, job
-    back = (
-        [Event(at, "good", f"the store answers again after {at - history.silent[1]:.1f} s")] if history.silent else []
+    told = evolve(
+        _heard(history, at), job=job, at=at, began_at=min(history.began_at, at), last=job.state or history.last
     )
-    told = evolve(history, job=job, at=at, silent=None, events=(*history.events, *back))
     if (after.state and after.state.token) != (before.state and before.state.token):
-        told = _moved(told, before.state, after.state, at)
+        told = _moved(told, history.last, after.state, history.at if since is None else since, at)
+        told = _parted(told, history.last, after.state, quiet, at)
     if before.state and after.state and after.faults != before.faults:
-        known = set(before.faults)
-        told = _failed(told, after.state, [fault for fault in after.faults if fault not in known], at)
+        known = set(map(_worker, before.faults))
+        told = _failed(told, after.state, [fault for fault in after.faults if _worker(fault) not in known], at)
+    name = naming(job.state)
     out = [each for each in after.unfit if each not in before.unfit]
-    said = (f"{each.host} stays out: {first_line(each.reason)[:SAID_MAX]}" for each in out)
+    said = (f"{name(each.node, each.host)} stays out: {first_line(each.reason)[:SAID_MAX]}" for each in out)
     return _bounded(evolve(told, events=(*told.events, *(Event(at, "bad", text) for text in said))))
 
 
-def unanswered(history: History, why: str, at: float) -> History:
-    """Return the history with one more question that the store did not answer."""
-    if history.silent:
-        return evolve(history, silent=(why, history.silent[1]))
-    return _bounded(evolve(history, silent=(why, at), events=(*history.events, Event(at, "bad", f"the store: {why}"))))
+def _worker(fault: Fault) -> tuple[Node, int, int, int]:
+    """Return what the records of one failure have in common."""
+    return fault.node, fault.round, fault.local_rank, fault.pid
+
+
+def kept(known: Sequence[Fault], found: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    """Return the failures that a store shows, and those of the same job that it has forgotten."""
+    here = set(map(_worker, found))
+    forgotten = [fault for fault in known if _worker(fault) not in here]
+    if not forgotten or len(found) + len(forgotten) > FAULTS_MAX:
+        return found
+    return tuple(sorted((*forgotten, *found), key=lambda fault: fault.round))
+
+
+def _heard(history: History, at: float) -> History:
+    """Note that the store answers."""
+    if not history.silence:
+        return evolve(history, silent=None)
+    since = history.silence.since
+    back = Event(at, "good", f"the store answers again after {at - since:.1f} s")
+    return evolve(history, silent=None, gaps=(*history.gaps, (since, at)), events=(*history.events, back))
+
+
+def unanswered(history: History, why: str, since: float, at: float) -> History:
+    """Return the history with one more question that the store did not answer. Its last answer was `since`."""
+    was = history.silent or Silence(why, since, at)
+    lasts = was.lasts or at - was.refused_at >= REFUSED_S or at - was.since >= SILENT_S
+    events = history.events
+    if lasts and not was.lasts:
+        events = (*events, Event(was.since, "bad", f"the store answers no longer: {why}"))
+    return _bounded(evolve(history, silent=evolve(was, why=why, lasts=lasts), events=events))
 
 
 def _bounded(history: History) -> History:
@@ -125,6 +193,7 @@ def _bounded(history: History) -> History:
         history,
         events=history.events[-EVENTS_MAX:],
         rounds=history.rounds[-ROUNDS_MAX:],
+        gaps=history.gaps[-GAPS_MAX:],
         spans=spans,
         marks=marks,
         names={node: name for node, name in history.names.items() if node in drawn},
@@ -134,15 +203,23 @@ def _bounded(history: History) -> History:
 # --- changes of the register
 
 
-def _moved(history: History, before: RendezvousState | None, after: RendezvousState | None, at: float) -> History:
+def _moved(
+    history: History, before: RendezvousState | None, after: RendezvousState | None, since: float, at: float
+) -> History:
     if after is None:
         return evolve(history, events=(*history.events, Event(at, "bad", "the store remembers this job no longer")))
+    if before and before.job != after.job:
+        another = Event(at, "bad", "another job meets under this id now")
+        return _moved(evolve(history, events=(*history.events, another)), None, after, since, at)
+    if before and before.life != after.life:
+        back = Event(at, "good", "the store had lost this job; its nodes have put it back")
+        history = evolve(history, events=(*history.events, back))
     cause = after.ended.why.value if before and after.ended and after.ended != before.ended else None
     ends = {**history.ends, cause: history.ends.get(cause, 0) + 1} if cause else history.ends
     named = evolve(history, names={**history.names, **names_of(after)}, ends=ends)
     ended = _ended(named, before, after, at)
     events = tuple(_changes(ended, before, after, at))
-    return _begun(_done(evolve(ended, events=(*ended.events, *events)), after, at), before, after, at)
+    return _begun(_done(evolve(ended, events=(*ended.events, *events)), after, at), before, after, since, at)
 
 
 def _changes(history: History, before: RendezvousState | None, after: RendezvousState, at: float) -> Iterator[Event]:
@@ -193,22 +270,58 @@ def _ended(history: History, before: RendezvousState | None, after: RendezvousSt
     )
 
 
-def _begun(history: History, before: RendezvousState | None, after: RendezvousState, at: float) -> History:
-    """Note the round that is complete, if it was not before."""
-    known = before is not None and before.complete and before.world_id == after.world_id
-    if not after.complete or after.closed or known:
+def _begun(
+    history: History, before: RendezvousState | None, after: RendezvousState, since: float, at: float
+) -> History:
+    """Note the round that is complete, if it was not before. A store that came back may show an earlier one again."""
+    if not after.complete or after.closed:
         return history
+    if any(each.id == after.world_id for each in history.rounds):
+        return evolve(history, rounds=tuple(_standing(each, after.world_id) for each in history.rounds), broken_at=None)
     nodes = after.world.nodes
     workers = sum(profile.local_world_size for profile in after.world.profiles)
-    took = f" · {_took(at - history.broken_at)} after the round before" if history.broken_at is not None else ""
+    broken_at, unseen = history.broken_at, bool(history.gaps) and history.gaps[-1][1] == at
+    if broken_at == at:
+        broken_at, unseen = since, True
+    took = ""
+    if broken_at is not None:
+        took = f" · {'at most ' if unseen else ''}{_took(at - broken_at)} after the round before"
     text = f"round {after.round} runs: {count(len(nodes), 'node')}, {count(workers, 'worker')}{took}"
     return evolve(
         history,
-        rounds=(*history.rounds, Round(after.round, len(nodes), workers, at, history.broken_at)),
+        rounds=(*history.rounds, Round(after.world_id, after.round, len(nodes), workers, at, broken_at, unseen)),
         broken_at=None,
         events=(*history.events, *([Event(at, "good", text)] if before else ())),
         marks=(*history.marks, *([Mark(nodes[-1], at, "complete", f"round {after.round}")] if before else ())),
     )
+
+
+def _standing(round: Round, id: WorldId | None) -> Round:
+    return evolve(round, ended_at=None, how="") if round.id == id else round
+
+
+def _parted(
+    history: History,
+    before: RendezvousState | None,
+    after: RendezvousState | None,
+    quiet: Mapping[Node, Quiet],
+    at: float,
+) -> History:
+    """Note the nodes that are no longer there, and how they went, as far as that is known."""
+    if after is None:
+        return history
+    names, slots = set(names_of(after).values()), {node.slot for node in after.seats}
+    gone = {node: each for node, each in history.gone.items() if node.slot not in slots and each.name not in names}
+    if before and before.job == after.job and not after.closed:
+        evicted, called = lost(before, after), names_of(before)
+        unseen = bool(history.gaps) and history.gaps[-1][1] == at
+        for node, seat in before.seats.items():
+            if node not in after.seats and node.slot not in slots:
+                how = "lost" if node in evicted else "left" if after.round - before.round <= 1 else "gone"
+                if how == "lost" and not unseen:
+                    how += why_lost(quiet.get(node), ttl_of(after.limits))
+                gone[node] = Gone(str(node), called[node], seat.profile, how, at)
+    return evolve(history, gone=dict(list(gone.items())[-GONE_MAX:]))
 
 
 def _took(length_s: float) -> str:
@@ -251,12 +364,23 @@ def _failed(history: History, state: RendezvousState, faults: Sequence[Fault], a
 
 def failure(fault: Fault, name: str) -> str:
     """Return a failure in one line: who, and how it ended."""
-    ended = exit_sentence(fault.exit_code)
-    said = f" · {first_line(fault.message)[:SAID_MAX]}" if fault.message and fault.message != ended else ""
+    ended = end_sentence(fault)
+    said = (
+        f" · {first_line(fault.message)[:SAID_MAX]}"
+        if fault.message not in ("", exit_sentence(fault.exit_code))
+        else ""
+    )
     return f"{name} rank {fault.rank} failed in round {fault.round}: {ended}{said}"
 
 
 # --- the picture
+
+
+def watched(history: History, epoch: float, ages_s: Mapping[Node, float], unmoved: Collection[Node] = ()) -> Watched:
+    """Return what is known by now beyond a single reading. `epoch` is when the history began, in Unix seconds."""
+    since = {node: each.since for node, each in history.doing.items() if each.since > history.began_at}
+    silent = history.silence.since if history.silence else None
+    return Watched(epoch, since, ages_s, unmoved, tuple(history.gone.values()), silent)
 
 
 def lanes(history: History, at: float) -> Lanes:
@@ -277,4 +401,5 @@ def lanes(history: History, at: float) -> Lanes:
         tuple(sorted(set(shown.values()))),
         tuple(evolve(span, node=shown[span.node]) for span in spans if span.node in shown),
         tuple(evolve(mark, node=shown[mark.node]) for mark in history.marks if mark.node in shown),
+        (*history.gaps, *([(history.silence.since, at)] if history.silence else [])),
     )

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import asdict, field, frozen
 
+from ...adapters.clock import iso
 from ...adapters.report.launch_report import unfit_as_json
 from ...adapters.report.stack_records import grouped
 from ...adapters.store.notes import StandbyNote
-from ...adapters.workers.error_files import exit_sentence
+from ...adapters.workers.error_files import end_sentence, exit_sentence
 from ...core.ranks import assign
 from ...core.rendezvous import RendezvousState, Status, explain
-from ...core.rendezvous.explain import set_aside
-from ...core.world import Fault, Node, Notice, Stacks, Unfit
+from ...core.rendezvous.explain import Naming, naming, set_aside
+from ...core.rendezvous.state import known_as
+from ...core.world import Fault, Node, Notice, Profile, Stacks, Unfit
 from .sentences import names_of
-from .text import count, first_line, table
+from .text import count, first_line, table, time_of_day
 
 FORMAT = 1
 """The version of `data`. Readers of an older one find every field again that they know."""
@@ -52,6 +55,39 @@ class Job:
 
 
 @frozen
+class Gone:
+    """A node that has gone, how it went, and when that was seen."""
+
+    node: str
+    name: str
+    profile: Profile
+    how: str
+    at: float
+
+
+@frozen
+class Watched:
+    """What somebody knows who has looked on for a while: since when each node does what it does, how old its heartbeat is,
+    and who has gone. `epoch` is when the look began, in Unix seconds; other times are in seconds since then."""
+
+    epoch: float = 0.0
+    since: Mapping[Node, float] = field(factory=dict)
+    ages_s: Mapping[Node, float] = field(factory=dict)
+    unmoved: Collection[Node] = ()
+    """The nodes whose heartbeat has not changed since the look began: it is older than its age here."""
+    gone: Sequence[Gone] = ()
+    silent_since: float | None = None
+
+    def when(self, at: float | None) -> str | None:
+        """Return a time by ISO 8601."""
+        return None if at is None else iso(self.epoch + at)
+
+
+ONCE = Watched()
+"""Somebody who has looked once knows nothing of that."""
+
+
+@frozen
 class Row:
     """One node."""
 
@@ -62,27 +98,71 @@ class Row:
     heard: bool
 
 
-def lines(job: Job, state: RendezvousState) -> list[str]:
+def lines(job: Job, state: RendezvousState, watched: Watched = ONCE) -> list[str]:
     """Return the lines for people: bounded, whatever the size of the job."""
     rows = rows_of(job, state)
-    shown = [[row.name, row.what, span(row.ranks), state.seats[row.node].profile.endpoint.address] for row in rows]
+    shown = [
+        [row.name, _shown_state(row, state), span(row.ranks), state.seats[row.node].profile.endpoint.address]
+        for row in rows
+    ]
     head = ["node", "state", "ranks", "address"]
     if job.standbys:
         head.append("standbys")
         shown = [[*cells, standbys(job.standbys.get(row.node))] for cells, row in zip(shown, rows, strict=True)]
+    for title, cells in (("since", _since(rows, watched)), ("heartbeat", _ages(rows, watched))):
+        if any(cells):
+            head.append(title)
+            shown = [[*row, cell] for row, cell in zip(shown, cells, strict=True)]
+    shown += [_cells(each, len(head)) for each in _gone(state, watched)]
     told = [f"job {job.run_id} at {job.store} · {explain(state, None)} · {_spent(state)}"]
     if rows:
         told += ["", *table(head, shown[:NODES_SHOWN])]
-    if len(rows) > NODES_SHOWN:
-        told.append(f"and {count(len(rows) - NODES_SHOWN, 'node')} more (--json has all)")
-    return [*told, *_set_aside(job, state), *_unfit(job.unfit), *_failures(job.faults)]
+    if len(shown) > NODES_SHOWN:
+        told.append(f"and {count(len(shown) - NODES_SHOWN, 'node')} more (--json has all)")
+    return [*told, *_set_aside(job, state), *_unfit(job.unfit, naming(state)), *_failures(job.faults, naming(state))]
 
 
-def data(job: Job, state: RendezvousState) -> dict[str, Any]:
+def _since(rows: Sequence[Row], watched: Watched) -> list[str]:
+    return [time_of_day(watched.when(watched.since.get(row.node)) or "") for row in rows]
+
+
+def _ages(rows: Sequence[Row], watched: Watched) -> list[str]:
+    ages = [(watched.ages_s.get(row.node), "over " if row.node in watched.unmoved else "") for row in rows]
+    return ["" if age is None else f"{over}{age:.1f} s ago" for age, over in ages]
+
+
+def _cells(gone: Mapping[str, str | None], width: int) -> list[str]:
+    """Return the row of a node that has gone."""
+    when = time_of_day(gone["when"] or "")
+    return [gone["name"] or "", f"{gone['how']}{when and f', {when}'}", *[""] * (width - 2)]
+
+
+def _gone(state: RendezvousState, watched: Watched) -> list[dict[str, str | None]]:
+    """Return the nodes that have gone: those that were seen to go, and those that the register still names as lost."""
+    if state.closed:
+        return []
+    known = {*known_as(state, state.seats), *(each.name for each in watched.gone)}
+    names = [name for name in (state.ended.lost if state.ended else ()) if name not in known]
+    return [
+        *(
+            {"node": each.node, "name": each.name, "how": each.how, "when": watched.when(each.at)}
+            for each in watched.gone
+        ),
+        *({"node": None, "name": name, "how": "lost", "when": None} for name in names),
+    ]
+
+
+def _shown_state(row: Row, state: RendezvousState) -> str:
+    return f"{row.what}, serves the store" if state.seats[row.node].profile.serves_store else row.what
+
+
+def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str, Any]:
     """Return all of it for programs; docs/launch.md has the fields."""
-    closed = state.closed
+    closed, name = state.closed, naming(state)
     return {
         "format": FORMAT,
+        "at": iso(time.time()),
+        "silent_since": watched.when(watched.silent_since),
         "job": job.run_id,
         "store": job.store,
         "sentence": explain(state, None),
@@ -95,13 +175,17 @@ def data(job: Job, state: RendezvousState) -> dict[str, Any]:
         "nodes": [
             {
                 "node": str(row.node),
-                "host": row.name,
+                "name": row.name,
+                "host": state.seats[row.node].profile.host,
                 "state": row.what,
                 "ranks": list(row.ranks),
                 "workers": state.seats[row.node].profile.local_world_size,
                 "role": state.seats[row.node].profile.role,
                 "address": state.seats[row.node].profile.endpoint.address,
+                "since": watched.when(watched.since.get(row.node)),
                 "heartbeat": row.heard,
+                "heartbeat_age_s": None if (age := watched.ages_s.get(row.node)) is None else round(age, 3),
+                "serves_store": bool(state.seats[row.node].profile.serves_store),
                 "labels": dict(state.seats[row.node].profile.labels),
                 "standbys": asdict(job.standbys[row.node]) if row.node in job.standbys else None,
                 "notice": asdict(notice) if (notice := state.seats[row.node].notice) else None,
@@ -109,10 +193,13 @@ def data(job: Job, state: RendezvousState) -> dict[str, Any]:
             }
             for row in rows_of(job, state)
         ],
+        "gone": _gone(state, watched),
         "failures": [
             {
                 "round": fault.round,
                 "rank": fault.rank,
+                "node": str(fault.node),
+                "name": name(fault.node, fault.host),
                 "host": fault.host,
                 "exit_code": fault.exit_code,
                 "message": fault.message,
@@ -122,7 +209,7 @@ def data(job: Job, state: RendezvousState) -> dict[str, Any]:
             for fault in job.faults
         ],
         "stacks": _stacks(job.stacks),
-        "unfit": [unfit_as_json(unfit) for unfit in job.unfit],
+        "unfit": [unfit_as_json(unfit, name) for unfit in job.unfit],
     }
 
 
@@ -199,8 +286,8 @@ def aside(job: Job, state: RendezvousState, node: Node) -> str:
     if seat.status is not Status.ASIDE:
         return ""
     last = next((fault.when for fault in reversed(job.faults) if fault.node == node), "")
-    since = last.rpartition(" ")[2]
-    return f"{set_aside(seat)}{f' since {since}' if since else ''}"
+    since, until = time_of_day(last), seat.failing and time_of_day(last, seat.failing.cooldown_s)
+    return f"{set_aside(seat)}{f' since {since}, until {until}' if since and until else ''}"
 
 
 def restarts(state: RendezvousState) -> int:
@@ -224,23 +311,23 @@ def _set_aside(job: Job, state: RendezvousState) -> Iterator[str]:
         yield f"and {count(len(those) - FAILURES_SHOWN, 'node')} more"
 
 
-def _unfit(unfit: Sequence[Unfit]) -> Iterator[str]:
+def _unfit(unfit: Sequence[Unfit], name: Naming) -> Iterator[str]:
     if not unfit:
         return
     yield ""
     yield f"{count(len(unfit), 'node')} out of the job by their checks:"
     for each in unfit[-FAILURES_SHOWN:]:
-        yield f"  {each.host}  {each.when}  {first_line(each.reason)}"
+        yield f"  {name(each.node, each.host)}  {time_of_day(each.when)}  {first_line(each.reason)}"
 
 
-def _failures(faults: Sequence[Fault]) -> Iterator[str]:
+def _failures(faults: Sequence[Fault], name: Naming) -> Iterator[str]:
     if not faults:
         return
     left_out = len(faults) - FAILURES_SHOWN
     yield ""
     yield f"{count(len(faults), 'failure')}{f', the last {FAILURES_SHOWN}' if left_out > 0 else ''}:"
     for fault in faults[-FAILURES_SHOWN:]:
-        ended = exit_sentence(fault.exit_code)
-        said = f" · {first_line(fault.message)}" if fault.message and fault.message != ended else ""
-        where = f" · {fault.where}" if fault.where else ""
-        yield f"  round {fault.round}  {fault.host} rank {fault.rank}: {ended}{said}{where}"
+        ended = end_sentence(fault)
+        said = f" · {first_line(fault.message)}" if fault.message not in ("", exit_sentence(fault.exit_code)) else ""
+        where, who = f" · {fault.where}" if fault.where else "", name(fault.node, fault.host)
+        yield f"  {time_of_day(fault.when)}  round {fault.round}  {who} rank {fault.rank}: {ended}{said}{where}"

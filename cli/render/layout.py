@@ -152,10 +152,11 @@ def _named(lanes: Lanes, slots: Mapping[str, Sequence[Node]], followers: Mapping
         places = [Node(name, node.incarnation) for node in slots[leader]]
         shown |= dict(chain.from_iterable(zip(slots[slot], places, strict=True) for slot in those))
     leading = {node for leader in followers for node in slots[leader]}
-    return Lanes(
-        tuple(dict.fromkeys(shown[node] for node in lanes.nodes if node in leading)),
-        tuple(evolve(span, node=shown[span.node]) for span in lanes.spans if span.node in leading),
-        tuple(evolve(mark, node=shown[mark.node]) for mark in lanes.marks),
+    return evolve(
+        lanes,
+        nodes=tuple(dict.fromkeys(shown[node] for node in lanes.nodes if node in leading)),
+        spans=tuple(evolve(span, node=shown[span.node]) for span in lanes.spans if span.node in leading),
+        marks=tuple(evolve(mark, node=shown[mark.node]) for mark in lanes.marks),
     )
 
 

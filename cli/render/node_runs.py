@@ -10,12 +10,12 @@ from textwrap import wrap
 from attrs import define, field, frozen
 
 from ...adapters.simulations.campaign import Campaign
-from ...core.properties.predicates import ALWAYS, EVENTUALLY
-from ...core.properties.strength import LAWS, Strength
+from ...core.properties.law import Law, Strength
+from ...core.sim.features import PAIRS
+from ...core.sim.kinds import Kind
 from ...core.sim.run import Run
-from ...core.sim.story import Kind
 from ...core.sim.swarm import DRAWN, Shape
-from ...core.sim.tally import Tally
+from ...core.sim.tally import LAWS, Tally
 from .text import many
 
 WIDTH = 118
@@ -60,8 +60,9 @@ class Narrator:
 # --- many runs
 
 
-def summary(what: Campaign, tally: Tally, took_s: float, command: Sequence[str]) -> list[str]:
-    """Return the closing table."""
+def summary(what: Campaign, tally: Tally, took_s: float, command: Sequence[str], strengths: bool = False) -> list[str]:
+    """Return the closing table: the verdict and the seed first, then what was done and seen; `strengths`: and how often each
+    law was armed."""
     hours = tally.seconds / 3_600
     head = (
         many(tally.runs, "run"),
@@ -72,11 +73,17 @@ def summary(what: Campaign, tally: Tally, took_s: float, command: Sequence[str])
     )
     return [
         f" {' · '.join(head)}",
+        *verdict(tally, f"{what.seed:#x} · any run again: {again(what, command)}"),
         *row("register", " · ".join(_register(tally, took_s))),
-        *found(tally, _faults(tally), "" if shows_enough(what.shape, tally) else _warning(tally)),
+        *row("features", _pairs(tally)),
         *(row("never done", ", ".join(missed)) if (missed := _never_done(what.shape, tally)) else ()),
-        line("seed", f"{what.seed:#x} · any run again: {again(what, command)}"),
+        *found(tally, _faults(tally), "" if shows_enough(what.shape, tally) else _warning(tally), strengths),
     ]
+
+
+def verdict(tally: Tally, seed: str) -> Iterator[str]:
+    yield from row("violations", violations_of(tally))
+    yield line("seed", seed)
 
 
 def again(what: Campaign, command: Sequence[str]) -> str:
@@ -84,10 +91,10 @@ def again(what: Campaign, command: Sequence[str]) -> str:
     return " ".join(("elastic simulate", *command, f"--seed {what.seed:#x} --only RUN"))
 
 
-def laws(strength: Strength, unarmed: Sequence[str], sentences: Mapping[str, str] = LAWS) -> Iterator[str]:
-    """Yield the rows that say how often each law was armed and excused, and which were never armed."""
+def laws(strength: Strength, all_laws: Mapping[str, Law] = LAWS) -> Iterator[str]:
+    """Yield the rows that say how often each law was armed and excused."""
     armed, excused = strength.armed, strength.excused
-    named = {number: number.replace(" ", TIE) for number in sentences}
+    named = {number: number.replace(" ", TIE) for number in all_laws}
     yield from row(
         "armed", "  ".join(f"{each}{TIE}{armed[number]:,}" for number, each in named.items() if armed[number])
     )
@@ -97,17 +104,24 @@ def laws(strength: Strength, unarmed: Sequence[str], sentences: Mapping[str, str
         if excused[number]
     )
     yield from row("excused", "  ".join(often) or "none")
-    yield from row("NEVER ARMED", "; ".join(f"{number} ({sentences[number]})" for number in unarmed)) if unarmed else ()
 
 
-def found(tally: Tally, faults: Sequence[str], warning: str, sentences: Mapping[str, str] = LAWS) -> Iterator[str]:
-    """Yield the rows that say what was done and what it showed."""
+def never_armed(unarmed: Sequence[str], all_laws: Mapping[str, Law] = LAWS) -> Iterator[str]:
+    """Yield the rows that name the laws that were never armed."""
+    if unarmed:
+        yield from row("NEVER ARMED", "; ".join(f"{number} ({all_laws[number].when})" for number in unarmed))
+
+
+def found(
+    tally: Tally, faults: Sequence[str], warning: str, strengths: bool, all_laws: Mapping[str, Law] = LAWS
+) -> Iterator[str]:
+    """Yield the rows that say what was done and what it showed; `strengths`: and how often each law was armed."""
     yield from row("faults", "  ".join(faults) or "none")
     yield from row("seen", rarest_of(tally))
     yield from row("never seen", ", ".join(tally.never)) if tally.never else ()
-    yield from laws(tally.strength, tally.unarmed, sentences)
+    yield from laws(tally.strength, all_laws) if strengths else ()
+    yield from never_armed(tally.unarmed, all_laws)
     yield from row("WARNING", warning) if warning else ()
-    yield from row("violations", violations_of(tally))
 
 
 def row(label: str, text: str) -> Iterator[str]:
@@ -125,6 +139,13 @@ def line(label: str, text: str) -> str:
 def _register(tally: Tally, took_s: float) -> tuple[str, str]:
     writes = f"{many(tally.writes, 'write')}, {tally.writes / took_s:,.0f} a second"
     return writes, f"{many(tally.rounds, 'round')} completed"
+
+
+def _pairs(tally: Tally) -> str:
+    """Return how many pairs of features met in one world, and which did in the fewest."""
+    rarest = min(PAIRS, key=lambda pair: tally.pairs[pair])
+    met = f"{len(PAIRS) - len(tally.apart)} of {len(PAIRS)} pairs met"
+    return f"{met} (rarest: {' and '.join(rarest)}, {many(tally.pairs[rarest], 'run')})"
 
 
 def _faults(tally: Tally) -> list[str]:
@@ -150,11 +171,11 @@ def rarest_of(tally: Tally) -> str:
 def shows_enough(shape: Shape, tally: Tally) -> bool:
     """Return True if all was seen, or if so few runs or faults need not show all."""
     everything = shape.faults >= set(DRAWN)
-    return not (everything and tally.runs >= ENOUGH and (tally.never or tally.unarmed))
+    return not (everything and tally.runs >= ENOUGH and (tally.never or tally.unarmed or tally.apart))
 
 
 def _warning(tally: Tally) -> str:
-    missed = many(len(tally.never) + len(tally.unarmed), "thing")
+    missed = many(len(tally.never) + len(tally.unarmed) + len(tally.apart), "thing")
     never = f"{missed} that must be seen never were, in {tally.runs:,} runs with all faults"
     return f"{never}: these runs prove nothing about them"
 
@@ -214,9 +235,8 @@ def _replay(command: Sequence[str], written: Sequence[Written], otherwise: str) 
 
 
 def sentence_of(number: str) -> str | None:
-    """Return what should hold, for a property of whole runs. The others say it themselves."""
-    sentence = {**ALWAYS, **EVENTUALLY}.get(number)
-    return f"must hold: {sentence}" if sentence else None
+    """Return what must hold; None for a property of the user's own."""
+    return f"must hold: {LAWS[number].sentence}" if number in LAWS else None
 
 
 def all_well(run: Run, written: Sequence[Written]) -> list[str]:
@@ -257,6 +277,7 @@ def data(what: Campaign, tally: Tally, took_s: float, first: Found | None) -> di
         "rounds": tally.rounds,
         "done": {kind.value: times for kind, times in sorted(tally.done.items(), key=lambda each: each[0].value)},
         **found_data(tally),
+        "pairs": {",".join(pair): tally.pairs[pair] for pair in PAIRS},
         "first": told_data(first, ()) if first else None,
     }
 

@@ -10,6 +10,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -18,14 +19,15 @@ from typing import Any
 from attrs import frozen
 
 from ...adapters.report.launch_report import breaker, by_round, first_cause
-from ...adapters.workers.error_files import exit_sentence
+from ...adapters.workers.error_files import end_sentence
+from ...core.causes import Cause
 from ...core.group.state import Alone
 from ...core.rendezvous import RendezvousState, Status
-from ...core.world import Node
+from ...core.rendezvous.explain import naming
+from ...core.world import Fault, Node
 from .history import History, lanes
 from .job import Job, aside, data, rows_of, span, standbys, told_by
 from .picture import picture
-from .sentences import names_of
 from .text import first_line
 
 EVENTS, PICTURE = "/events", "/timeline.svg"
@@ -77,6 +79,7 @@ def shown(history: History, epoch: float, alone: Alone | None) -> str:
     """Return all that the page shows, as one line of JSON. `epoch` is when the history began, in Unix seconds; `alone` is
     how the job's workers restart alone."""
     job, state = history.job, history.job.state
+    last = state or history.last
     of_job: dict[str, Any] = (
         data(job, state) if state else {"job": job.run_id, "store": job.store, "state": "unknown", "round": 0}
     )
@@ -85,14 +88,16 @@ def shown(history: History, epoch: float, alone: Alone | None) -> str:
         "sentence": of_job.get("sentence", f"store {job.store} has no job {job.run_id} now"),
         "epoch": epoch,
         "at": round(history.at, 3),
-        "silent": {"why": history.silent[0], "since": round(history.silent[1], 3)} if history.silent else None,
-        "nodes": _tiles(history, job, state) if state else [],
+        "silent": {"why": silence.why, "since": round(silence.since, 3)} if (silence := history.silence) else None,
+        "nodes": [*_tiles(history, job, last), *_gone(history, last)] if last else [],
+        "forgotten": state is None,
         "rounds": [
             {
                 "round": each.number,
                 "nodes": each.nodes,
                 "workers": each.workers,
                 "began": round(each.began_at, 3),
+                "at_most": each.at_most,
                 "recovery": None if each.broken_at is None else round(each.began_at - each.broken_at, 3),
                 "ended": None if each.ended_at is None else round(each.ended_at, 3),
                 "how": each.how,
@@ -103,7 +108,7 @@ def shown(history: History, epoch: float, alone: Alone | None) -> str:
         "stacks": of_job.get("stacks", [])[:PLACES_MAX],
         "stacked": len(of_job.get("stacks", [])),
         "failed": len(job.faults),
-        "failures": _failures(job, state, alone) if state else [],
+        "failures": _failures(job, last, alone) if last else [],
     }
     return json.dumps(told, separators=(",", ":"))
 
@@ -117,7 +122,8 @@ def _tiles(history: History, job: Job, state: RendezvousState) -> list[dict[str,
     return [
         {
             "node": str(row.node),
-            "host": row.name,
+            "name": row.name,
+            "host": state.seats[row.node].profile.host,
             "state": row.what,
             "look": _look(job, state, row.node),
             "ranks": span(row.ranks),
@@ -127,9 +133,33 @@ def _tiles(history: History, job: Job, state: RendezvousState) -> list[dict[str,
             "standbys": standbys(job.standbys.get(row.node)),
             "notice": told_by(notice) if (notice := state.seats[row.node].notice) else "",
             "aside": aside(job, state, row.node),
-            "since": round(history.doing[row.node].since, 3) if row.node in history.doing else 0.0,
+            "since": round(doing.since, 3) if (doing := history.doing.get(row.node)) else 0.0,
+            "before": doing is None or doing.since <= history.began_at,
         }
         for row in rows_of(job, state)
+    ]
+
+
+def _gone(history: History, state: RendezvousState) -> list[dict[str, Any]]:
+    """Return the tiles of the nodes that are no longer there. None is shown after the job: then all have gone."""
+    return [
+        {
+            "node": each.node,
+            "name": each.name,
+            "host": each.profile.host,
+            "state": each.how,
+            "look": "left" if each.how == "left" else "silent",
+            "ranks": "",
+            "workers": each.profile.local_world_size,
+            "role": each.profile.role,
+            "address": each.profile.endpoint.address,
+            "standbys": "",
+            "notice": "",
+            "aside": "",
+            "since": round(each.at, 3),
+            "before": False,
+        }
+        for each in (() if state.closed else history.gone.values())
     ]
 
 
@@ -144,16 +174,23 @@ def _look(job: Job, state: RendezvousState, node: Node) -> str:
 
 def _failures(job: Job, state: RendezvousState, alone: Alone | None) -> list[dict[str, Any]]:
     """Return the last failures, the newest first. The first cause of each round is the one that the report names."""
-    names = names_of(state)
+    name = naming(state)
     rounds = by_round(job.faults, state.closed, state, alone)
-    causes = [first_cause(faults, breaker(number, state.closed, state), alone) for number, faults in rounds.items()]
+    last = job.faults[-FAILURES_MAX:]
+    numbers = {number for fault in last for number in (fault.round, fault.round + 1)}
+    causes = [
+        _cause(tuple(faults), breaker(number, state.closed, state), alone)
+        for number, faults in rounds.items()
+        if number in numbers
+    ]
     return [
         {
-            "key": f"{fault.node} {fault.round} {fault.rank} {fault.pid}",
-            "cause": any(fault is cause for cause in causes),
+            "key": f"{fault.node} {fault.round} {fault.rank} {fault.pid} {fault.exit_code}",
+            "cause": any(fault == cause.fault for cause in causes if cause),
+            "sure": any(fault == cause.fault and cause.is_sure for cause in causes if cause),
             "round": fault.round,
-            "who": f"{names.get(fault.node, fault.host)} rank {fault.rank}",
-            "ended": exit_sentence(fault.exit_code),
+            "who": f"{name(fault.node, fault.host)} rank {fault.rank}",
+            "ended": end_sentence(fault),
             "said": first_line(fault.message)[:LINE_MAX],
             "where": fault.where[:LINE_MAX],
             "remark": fault.remark[:LINE_MAX],
@@ -163,8 +200,14 @@ def _failures(job: Job, state: RendezvousState, alone: Alone | None) -> list[dic
             "traceback": _clipped(fault.callstack.splitlines()[-CALLSTACK_LINES:]),
             "tail": _clipped(fault.tail),
         }
-        for fault in reversed(job.faults[-FAILURES_MAX:])
+        for fault in reversed(last)
     ]
+
+
+@lru_cache(maxsize=2 * FAILURES_MAX)
+def _cause(faults: tuple[Fault, ...], by: Node | None, alone: Alone | None) -> Cause | None:
+    """Return the first cause of a round. Of thousands of failures it takes seconds, and each change asks for it."""
+    return first_cause(faults, by, alone)
 
 
 def _clipped(lines: Sequence[str]) -> str:

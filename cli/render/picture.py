@@ -39,6 +39,12 @@ from .layout import (
 )
 
 TICKS = 10
+HATCH = (
+    '<pattern id="unseen" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect width="3.5" height="6" fill="white"/></pattern>'
+)
+"""The stripes of a bar in a gap: nobody saw its node then."""
+UNSEEN = "not seen"
 
 
 def picture(lanes: Lanes, title: str) -> str:
@@ -55,7 +61,7 @@ def picture(lanes: Lanes, title: str) -> str:
     body = [
         *_bands(rounds, captions, scale, top, bottom),
         *_axis(scale, top, bottom),
-        *_lanes(rows, scale, top + GAP),
+        *_lanes(rows, scale, top + GAP, lanes.gaps),
         *(_strike(scale.x(mark.at), top, bottom) for mark in broken),
     ]
     height = bottom + 34
@@ -63,6 +69,7 @@ def picture(lanes: Lanes, title: str) -> str:
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}">',
             '<g font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="10">',
+            *([HATCH] if lanes.gaps else []),
             f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
             *head,
             *body,
@@ -100,6 +107,11 @@ def _legend(lanes: Lanes, y: int) -> Iterator[str]:
             word = WORDS.get(kind, kind)
             yield _text(x + 18, y, word, "#424242")
             x += 18 + len(word) * CHAR + 16
+    if lanes.gaps:
+        yield f'<rect x="{x:.1f}" y="{y - 8}" width="14" height="9" fill="#616161"/>'
+        yield f'<rect x="{x:.1f}" y="{y - 8}" width="14" height="9" fill="url(#unseen)"/>'
+        yield _text(x + 18, y, UNSEEN, "#424242")
+        x += 18 + len(UNSEEN) * CHAR + 16
     for glyph, (_, colour, word) in GLYPHS.items():
         if glyph in marks:
             yield _glyph(glyph, x + 5, y - 4)
@@ -140,7 +152,7 @@ def _time(at: float, step: float) -> str:
     return f"{at * 1_000:.6g} ms" if step < 0.01 else f"{round(at, 6):g} s"
 
 
-def _lanes(rows: Sequence[Row], scale: Scale, top: int) -> Iterator[str]:
+def _lanes(rows: Sequence[Row], scale: Scale, top: int, gaps: Sequence[tuple[float, float]]) -> Iterator[str]:
     for row in rows:
         bar = top + row.height - GAP - BAR
         yield f'<path d="M{scale.left:.1f},{bar + BAR / 2} H{WIDTH - RIGHT}" stroke="#dddddd" stroke-width="0.8"/>'
@@ -148,6 +160,7 @@ def _lanes(rows: Sequence[Row], scale: Scale, top: int) -> Iterator[str]:
         yield f'<text x="{scale.left - 8:.1f}" y="{bar + 12}" {look}>{_escaped(_shortened(row.name))}</text>'
         for span in row.spans:
             yield from _span(span, scale, bar, [scale.x(mark.at) for mark in row.marks])
+            yield from _hatched(span, scale, bar, gaps)
         for label in row.labels:
             yield from _labelled(label, bar)
         for mark in row.marks:
@@ -174,6 +187,18 @@ def _span(span: Span, scale: Scale, bar: int, marks: Sequence[float]) -> Iterato
     start = beside(marks, x + 4, len(span.label) * CHAR)
     if span.kind == "running" and start + len(span.label) * CHAR < x + width - 4:
         yield _text(start, bar + 12, span.label, "white")
+
+
+def _hatched(span: Span, scale: Scale, bar: int, gaps: Sequence[tuple[float, float]]) -> Iterator[str]:
+    """Yield stripes over the parts of a span that nobody saw."""
+    for start, end in ((max(start, span.start), min(end, span.end)) for start, end in gaps):
+        if start < end:
+            x, width = scale.x(start), max(scale.x(end) - scale.x(start), 1.0)
+            told = f"{span.node} {UNSEEN} · {start:.3f} to {end:.3f} s"
+            yield (
+                f'<rect x="{x:.1f}" y="{bar}" width="{width:.1f}" height="{BAR}" fill="url(#unseen)">'
+                f"<title>{_escaped(told)}</title></rect>"
+            )
 
 
 def _labelled(label: Label, bar: int) -> Iterator[str]:

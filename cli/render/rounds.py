@@ -15,6 +15,7 @@ from ...core.group.state import (
     Exited,
     Noticed,
     Over,
+    Raised,
     ReadyToLeave,
     Refused,
     Signal,
@@ -24,7 +25,7 @@ from ...core.group.state import (
 from ...core.inprocess import words
 from ...core.replay.call_restarts import Restart
 from ...core.replay.timeline import Recovery, Round
-from ...core.world import Node, Why
+from ...core.world import Node, Why, name_of
 from .text import count
 
 NAMES_MAX = 8
@@ -33,11 +34,13 @@ Between = TypeVar("Between", Recovery, Restart)
 
 
 def names(hosts: Mapping[Node, str]) -> dict[Node, str]:
-    """Return each node's name: its host; its slot where several share a host; slot and incarnation where slots repeat."""
-    alike, slots = Counter(hosts.values()), Counter(node.slot for node in hosts)
+    """Return each node's name: its id, else its host; its slot where several share that; with the incarnation where slots
+    repeat."""
+    known = {node: name_of(node, host) for node, host in hosts.items()}
+    alike, slots = Counter(known.values()), Counter(node.slot for node in hosts)
     return {
-        node: host if alike[host] == 1 else node.slot if slots[node.slot] == 1 else str(node)
-        for node, host in hosts.items()
+        node: name if alike[name] == 1 else node.slot if slots[node.slot] == 1 else str(node)
+        for node, name in known.items()
     }
 
 
@@ -146,6 +149,8 @@ def _seen(recovery: Recovery, node: str) -> str:
     match recovery.event:
         case Exited(code=0) | Noticed() | ReadyToLeave():
             return f"{node} left"
+        case Raised(local_rank):
+            return f"worker {local_rank} of {node} raised an exception"
         case Exited(local_rank, code):
             return f"worker {local_rank} of {node} failed ({exit_sentence(code)})"
         case Over():

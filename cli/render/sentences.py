@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from signal import Signals
 from time import localtime, strftime
 
 from ...adapters.launch_settings import LaunchSettings
-from ...adapters.report.news import Restored, StoreSilent, SuspectedHang
+from ...adapters.report.news import Restored, Seen, StoodStill, StoreSilent, SuspectedHang
 from ...adapters.report.stack_records import grouped
-from ...adapters.workers.error_files import exit_sentence
+from ...adapters.workers.error_files import RAISED, end_sentence, exit_sentence
+from ...core.causes import completes
 from ...core.group import Group, Phase
 from ...core.group.state import HEARD_S
+from ...core.node import lost
+from ...core.ranks import assign
 from ...core.rendezvous import RendezvousState, Status, explain
-from ...core.rendezvous.explain import clock, hint, named, set_aside
+from ...core.rendezvous.explain import clock, hint, named, naming, set_aside
 from ...core.rendezvous.state import known_as
 from ...core.world import Fault, Node, Notice, Why, World
 from .text import count, first_line
 
 NAMES_SHOWN = 4
+WAKES_S = 30.0
+"""An agent that stood still has read within this time what happened meanwhile."""
 RANKS = 8
 PLACES = 6
 """A sentence names so many nodes of one kind, and counts the others."""
 
 
 def who(node: Node, host: str, state: RendezvousState | None, world: World | None = None) -> str:
-    """Return a node's name: its host, or its slot where several agents share the host, now or in the world before."""
-    return _naming(state, world)(node, host)
-
-
-def _naming(state: RendezvousState | None, world: World | None) -> Callable[[Node, str], str]:
-    """Return the function that names nodes by their hosts, as `who` does, for those who name many."""
-    hosts = {node: seat.profile.host for node, seat in state.seats.items()} if state else {}
-    hosts |= {node: profile.host for node, profile in zip(world.nodes, world.profiles, strict=True)} if world else {}
-    slots = Counter(host for host, _ in dict.fromkeys((host, node.slot) for node, host in hosts.items()))
-    return lambda node, host: node.slot if slots[host] > 1 else host
+    """Return a node's name: its id, else its host, or its slot where several agents share that name, now or before."""
+    return naming(state, world)(node, host)
 
 
 def names_of(state: RendezvousState) -> dict[Node, str]:
@@ -51,7 +47,7 @@ def round_began(world: World, took_s: float) -> str:
 def other_contents(world: World, state: RendezvousState | None) -> str:
     """Return a warning that one program is not the same file on all nodes of its role; nothing if it is."""
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    name = _naming(state, world)
+    name = naming(state, world)
     for node, its in zip(world.nodes, world.profiles, strict=True):
         if its.content:
             found.setdefault((its.role, its.program), {}).setdefault(its.content, []).append(name(node, its.host))
@@ -92,7 +88,7 @@ def formed_anew(
     world: World, before: World | None, state: RendezvousState | None, took_s: float, lives_on: bool = False
 ) -> str:
     """Return the sentence of a round with other members: who came, and for whom. `lives_on`: this node's workers did."""
-    name = _naming(state, before)
+    name = naming(state, before)
     old, new = (dict(zip(each.nodes, each.profiles, strict=True)) if each else {} for each in (before, world))
     joined = [name(node, its.host) for node, its in new.items() if node not in old]
     left = [name(node, its.host) for node, its in old.items() if node not in new]
@@ -106,7 +102,7 @@ def round_ended(
     round: int, why: Why | None, by: Node | None, world: World | None, state: RendezvousState | None
 ) -> str:
     """Return the sentence of a round that another node ended. What this node's own workers do is told as it happens."""
-    name = _naming(state, world)
+    name = naming(state, world)
     hosts = {node: name(node, its.host) for node, its in zip(world.nodes, world.profiles, strict=True)} if world else {}
     gone = ", ".join(host for node, host in hosts.items() if state and node not in state.seats)
     culprit = hosts.get(by, by.slot) if by else "another node"
@@ -117,13 +113,28 @@ def round_ended(
             how = "was started again" if _started_again(world, state) else "lost"
             return f"{gone or 'a node'} {how} · round {round} ends, no restart spent"
         case Why.LEFT:
-            return f"{culprit} left · round {round} ends, no restart spent"
+            served = " · it serves the store, which ends with it" if _serves(by, world) else ""
+            return f"{culprit} left · round {round} ends, no restart spent{served}"
         case Why.UPSCALE:
             return f"a node waits and there is room · round {round} ends, no restart spent"
         case Why.FENCED:
             return f"{culprit} had lost the store and stopped its workers · round {round} ends, no restart spent"
         case _:
             return f"round {round} ends: {why.value if why else 'the reason is unknown'}, no restart spent"
+
+
+def gone_from(world: World | None, state: RendezvousState | None) -> list[str]:
+    """Return the names of the nodes of this world that have no seat any longer."""
+    if world is None or state is None:
+        return []
+    name = naming(state, world)
+    those = zip(world.nodes, world.profiles, strict=True)
+    return [name(node, profile.host) for node, profile in those if node not in state.seats]
+
+
+def _serves(node: Node | None, world: World | None) -> bool:
+    """Return True if the agent of this node of the world serves the store."""
+    return bool(world and node in world.nodes and world.profiles[world.nodes.index(node)].serves_store)
 
 
 def _started_again(world: World | None, state: RendezvousState | None) -> bool:
@@ -163,12 +174,30 @@ def aside(before: RendezvousState | None, after: RendezvousState, wall: float) -
     return told
 
 
+CAUSE_OPEN = "the round ends; which worker failed first is open: those on record say only that a peer is gone or silent"
+
+
+def killed(group: Group, at: float) -> list[str]:
+    """Return a line for the workers that are killed, because they did not end in time."""
+    raised = sorted(group.running & group.failures.raised)
+    since = group.settings.grace if group.stopped_at is None else at - group.stopped_at
+    stubborn = 0 if group.stopped_at is None else len(group.running) - len(raised)
+    return [
+        *(f"local rank {each}: still running {since:.0f} s after its exception, killed" for each in raised),
+        *([f"{count(stubborn, 'worker')} did not stop in time: SIGKILL"] if stubborn else []),
+    ]
+
+
 def failed(fault: Fault, state: RendezvousState | None) -> list[str]:
-    """Return the lines of a failure: the exit, then what the worker said."""
-    ended, place = exit_sentence(fault.exit_code), who(fault.node, fault.host, state)
+    """Return the lines of a failure: the exit, then what the worker said. An exception was reported when it was raised: of
+    its worker's end there is only more to say if it is not what follows from an exception."""
+    ended, place = end_sentence(fault), who(fault.node, fault.host, state)
     worker = f"{place} rank {fault.rank} (local {fault.local_rank}, pid {fault.pid})"
+    if completes(fault):
+        said = f": {fault.remark}" if fault.remark else " after its exception"
+        return [] if fault.exit_code == RAISED else [f"{worker} ended, {exit_sentence(fault.exit_code)}{said}"]
     lines = [f"{worker} failed: {ended} after {fault.after_s:.1f} s"]
-    if fault.message != ended:
+    if fault.message and fault.message != exit_sentence(fault.exit_code):
         lines.append(f"           {first_line(fault.message)}{f'      {fault.where}' if fault.where else ''}")
     if fault.remark:
         lines.append(f"           {fault.remark}")
@@ -182,6 +211,19 @@ def ranks_of(ranks: Sequence[int]) -> str:
     if len(ranks) > RANKS:
         return count(len(ranks), "rank")
     return f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks))}"
+
+
+def ended_early(ended_at: Mapping[int, float], group: Group, now: float) -> str:
+    """Return that some workers of this node, by local rank, have ended with 0 while others run on; empty if none has."""
+    if not (ended_at and group.world):
+        return ""
+    workers = assign(group.world)[group.node].workers
+    ended = [each.rank for each in workers if each.local_rank in ended_at]
+    others = [each.rank for each in workers if each.local_rank in group.running]
+    ago = clock(now - max(ended_at.values()))
+    return (
+        f"{ranks_of(ended)} ended with exit code 0, {ago} ago, and {ranks_of(others)} run{'s' * (len(others) == 1)} on"
+    )
 
 
 def told_places(groups: Mapping[str, Sequence[int]]) -> list[str]:
@@ -224,10 +266,11 @@ def signalled(before: Group, after: Group, signum: int, settings: LaunchSettings
     return f"{name}: passed on to {workers}, up to {settings.group.shutdown_timeout:g} s to end; again kills them"
 
 
-def given_notice(group: Group, notice: Notice) -> str:
-    """Return the sentence of a node that is drained, and whose workers have time."""
+def given_notice(group: Group, notice: Notice, serves: bool = False) -> str:
+    """Return the sentence of a node that is drained, and whose workers have time. `serves`: this agent serves the store."""
     told = f"{count(len(group.running), 'worker')} told" if group.running else "no worker runs"
-    return f"drained by {notice.source}: {told}, this node leaves within {notice.deadline_s:g} s"
+    store = " · its agent serves the store until the other nodes are gone, and no longer than that" if serves else ""
+    return f"drained by {notice.source}: {told}, this node leaves within {notice.deadline_s:g} s{store}"
 
 
 def goes(group: Group, notice: Notice) -> str:
@@ -280,6 +323,17 @@ def advice(state: RendezvousState | None, last_call_timeout: float) -> list[str]
     return [f"         {text}"] if text else []
 
 
+def taken_for_dead(
+    group: Group | None, before: RendezvousState | None, seen: Seen, stood_still: StoodStill | None
+) -> list[str]:
+    """Return that this agent was thrown out because it stood still; nothing if it did not, or was not."""
+    if group is None or before is None or stood_still is None or seen.at - stood_still.at > WAKES_S:
+        return []
+    if group.node not in lost(before, seen.state):
+        return []
+    return [f"this agent stood still for {stood_still.span_s:.0f} s and was taken for dead"]
+
+
 def statuses(state: RendezvousState | None) -> object:
     """Return what must change before a wait for nodes is news to people."""
     return tuple((node, seat.status) for node, seat in state.seats.items()) if state else ()
@@ -294,17 +348,22 @@ def store_silent(silent: StoreSilent, now: float, settings: LaunchSettings, work
     ]
 
 
+def _are_ours(before: RendezvousState, after: RendezvousState) -> bool:
+    """Return True if some node or host of this job is in a register that was begun anew: it is no other job's then."""
+    known = {text for node, seat in before.seats.items() for text in (node.slot, seat.profile.host)}
+    return any(node.slot in known or seat.profile.host in known for node, seat in after.seats.items())
+
+
 def store_lost(news: Restored, settings: LaunchSettings) -> list[str]:
     """Return what stands in a store that had lost its memory, who restored it, and what that means here."""
     after, run, store = news.after, settings.run_id, settings.store
+    own = _are_ours(news.before, after)
     if after.job != news.before.job and after.closed:
-        return [
-            f"run id {run} was closed {after.closed.ending.name} by another job; for a new one use another --rdzv-id"
-        ]
+        by = "after its nodes had begun it anew" if own else "by another job"
+        return [f"run id {run} was closed {after.closed.ending.name} {by}; for a new one use another --rdzv-id"]
     if after.job != news.before.job:
-        return [
-            f"store {store} was lost; run id {run} is in use by another job since, which this node joins as a newcomer"
-        ]
+        how = "its nodes have begun run id {} anew" if own else "run id {} is in use by another job since"
+        return [f"store {store} was lost; {how.format(run)}, which this node joins as a newcomer"]
     empty = news.found is None or news.found.job != after.job
     how = "came back empty" if empty else "came back with something older"
     source = "from this node" if news.by_me else "by another node"
@@ -318,7 +377,8 @@ def at_the_barrier(group: Group, state: RendezvousState | None) -> str:
         return "another rank ended the job, so this node's workers have ended · waiting for that rank's node"
     if state is None:
         return "this node's workers are done"
-    return f"this node's workers are done · waiting for those of {named(state, state.participants) or 'nobody'}"
+    others = [node for node in state.participants if node != group.node]
+    return f"this node's workers are done · waiting for those of {named(state, others) or 'nobody'}"
 
 
 def _members(world: World) -> str:

@@ -83,7 +83,8 @@ def data(answered: Answered) -> dict[str, Any]:
         "nodes": [
             {
                 "node": str(node),
-                "host": names[node],
+                "name": names[node],
+                "host": answered.state.seats[node].profile.host,
                 "answered": node in replies,
                 "ranks": [rank for rank, _ in replies[node].stacks.places] if node in replies else [],
             }

@@ -12,16 +12,16 @@ from contextlib import contextmanager
 
 from ...adapters.launch_settings import LaunchSettings
 from ...adapters.report.news import (
-    LogsLost,
     News,
     Recorded,
+    Remark,
     Restored,
     Seen,
-    StandbySaid,
     StandbysReady,
     Started,
     StartedAgain,
     Step,
+    StoodStill,
     StoreBack,
     StoreSilent,
     SuspectedHang,
@@ -38,6 +38,7 @@ from ...core.group.state import (
     Exited,
     Noticed,
     Over,
+    Raised,
     Ready,
     ReadyToLeave,
     Reaped,
@@ -51,11 +52,15 @@ from ...core.group.state import (
 from ...core.rendezvous import RendezvousState
 from ...core.world import Why, World
 from . import sentences
+from .early_losses import EarlyLosses
 from .last_line import DUMB, LastLine, LiveLastLine, Out, PlainLastLine, Wait
 from .text import count
 
 PATIENCE_S = 2.0
 """How long a wait lasts before it is shown."""
+
+ENDED_S, ENDED_AGAIN = 60.0, 4.0
+"""That a worker has ended and others run on is said after this span, then each time it is five times as long ago."""
 
 
 class StatusLines:
@@ -77,12 +82,21 @@ class StatusLines:
         self._contents = ""
         self._state: RendezvousState | None = None
         self._silent: StoreSilent | None = None
+        self._stood_still: StoodStill | None = None
         self._until: float | None = self.began_at + PATIENCE_S
+        self._ran_at = self.began_at
+        self._early_losses = EarlyLosses(settings.rendezvous.ttl)
+        self._ended_at: dict[int, float] = {}
+        """The workers that ended with 0 while others of this node run on, by local rank."""
+        self._ended_due: float | None = None
+        """When that is said next."""
 
     @property
     def until(self) -> float | None:
         """Return when `passed` is to be called; None for not at all."""
-        return None if self._quiet else self._until
+        return (
+            None if self._quiet else min((at for at in (self._until, self._ended_due) if at is not None), default=None)
+        )
 
     def saw(self, news: News) -> None:
         """Print what the news says to people."""
@@ -96,7 +110,10 @@ class StatusLines:
                 self._moved(news)
             case StartedAgain() | WatchdogTold():
                 pass  # its step is printed; the failure that a timer makes is
+            case StoodStill():
+                self._stood_still = news
             case Seen(state):
+                self._say(*sentences.taken_for_dead(self._group, self._state, news, self._stood_still))
                 self._say(*sentences.cause_found(self._state, state), *sentences.aside(self._state, state, time.time()))
                 self._state = state
             case Restored():
@@ -106,10 +123,11 @@ class StatusLines:
             case StoreBack(at):
                 self._store_back(at)
             case SuspectedHang():
-                self._say(f"suspected hang: {sentences.hang(news, self._state)}")
+                ended = sentences.ended_early(self._ended_at, self._group, time.monotonic()) if self._group else ""
+                self._say(" · ".join([f"suspected hang: {sentences.hang(news, self._state)}", *filter(None, [ended])]))
             case TraceLost(text):
                 self._say(f"the trace ends here, the job goes on: {text}")
-            case StandbySaid(text) | LogsLost(text):
+            case Remark(text):
                 self._say(text)
             case StandbysReady(standbys, seconds):
                 self._say(f"{count(standbys, 'standby')} ready, imports took {seconds:.1f} s")
@@ -118,9 +136,19 @@ class StatusLines:
         """Print a warning that came from any thread."""
         self._say(f"warning: {text}")
 
+    def serves_on(self, others: int, until: float) -> None:
+        """Print that this agent is needed for its store after its node was drained."""
+        left_s = max(until - time.monotonic(), 0.0)
+        self._say(
+            f"this node has left · its agent serves the store for {count(others, 'node')}, at most {left_s:.0f} s more"
+        )
+
     def passed(self, now: float) -> None:
         """Show a wait that has lasted. Called at the time that `until` gave."""
-        if self.until is None or now < self.until:
+        if self._ended_due is not None and now >= self._ended_due and self._group:
+            self._say(sentences.ended_early(self._ended_at, self._group, now))
+            self._ended_due = now + ENDED_AGAIN * (now - max(self._ended_at.values()))
+        if self._quiet or self._until is None or now < self._until:
             return
         wait = self._wait(now)
         self._until = now + self._last_line.every_s if wait else None
@@ -168,9 +196,18 @@ class StatusLines:
 
     # --- steps
 
+    def _notes_early_end(self, step: Step) -> None:
+        """Remember that a worker ended with 0 while others run on, until the workers are stopped or all have ended."""
+        if step.after.phase is not Phase.RUNNING:
+            self._ended_at, self._ended_due = {}, None
+        elif isinstance(step.event, Exited) and step.event.code == 0:
+            self._ended_at[step.event.local_rank] = step.event.died_at
+            self._ended_due = step.event.died_at + ENDED_S
+
     def _moved(self, step: Step) -> None:
         before, after = step.before, step.after
         self._group = after
+        self._notes_early_end(step)
         if after.phase is not before.phase:
             with self._until_reader_is_gone():
                 self._last_line.clear()
@@ -179,13 +216,16 @@ class StatusLines:
         match step.event:
             case Unstartable(text, passes=True):
                 self._say(f"{text}, for now; this node tries again in the next round")
-            case Exited() if before.phase is Phase.RUNNING and after.phase is Phase.STOPPING:
+            case Exited() | Raised() if before.phase is Phase.RUNNING and after.phase is Phase.STOPPING:
                 self._breaks(step)
             case Over(round, why, by) if (
                 before.phase in (Phase.RUNNING, Phase.BARRIER) and after.phase is not before.phase
             ):
                 self._breaks(step)
                 self._say(sentences.round_ended(round, why, by, self._world, self._state))
+                if why is Why.LOST:
+                    ran_s = step.at - self._ran_at
+                    self._say(*self._early_losses.note(sentences.gone_from(self._world, self._state), ran_s))
             case Exited(local_rank) if before.phase is Phase.RUNNING and Record in map(type, step.commands):
                 again = any(isinstance(command, StartAgain) for command in step.commands)
                 self._say(sentences.failed_alone(local_rank, again, after))
@@ -199,11 +239,11 @@ class StatusLines:
                 self._say(
                     sentences.formed_anew(world, self._world, self._state, step.at - self._broke_at, lives_on=True)
                 )
-                self._world = world
+                self._world, self._ran_at = world, step.at
             case Reaped() if before.phase is Phase.STOPPING:
                 self._reaped_at = step.at
             case Noticed(notice) if after.drained is before.drained and Tell in map(type, step.commands):
-                self._say(sentences.given_notice(after, notice))
+                self._say(sentences.given_notice(after, notice, self.serves_store))
             case Noticed() | ReadyToLeave() | Elapsed() | Reaped() if (
                 after.notice and not before.drained and after.drained
             ):
@@ -214,17 +254,22 @@ class StatusLines:
                 self._breaks(step)
                 killed = Signal(SIGKILL) in step.commands
                 self._say(sentences.fenced(before, self._settings) if killed else sentences.unheard())
+            case Elapsed() if End(Why.FAILED, is_open=True) in step.commands:
+                self._say(sentences.CAUSE_OPEN)
             case Elapsed() if before.phase is Phase.BARRIER and End(Why.FAILED) in step.commands:
                 self._breaks(step)
                 self._say(sentences.unheard())
-            case Elapsed() if Signal(SIGKILL) in step.commands:
-                self._say(f"{count(len(before.running), 'worker')} did not stop in time: SIGKILL")
+            case Elapsed(at) if any(isinstance(each, Signal) and each.signum == SIGKILL for each in step.commands):
+                for text in sentences.killed(before, at):
+                    self._say(text)
 
     def _breaks(self, step: Step) -> None:
         self._broke_at = self._reaped_at = step.at
+        self._early_losses.note((), step.at - self._ran_at)
         self._stopped = len(step.after.running)
 
     def _started(self, world: World, at: float) -> None:
+        self._ran_at = at
         spent, self._failures = world.failures > self._failures, world.failures
         stopped_s, back_s = self._reaped_at - self._broke_at, at - self._reaped_at
         if self._world is None:

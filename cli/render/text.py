@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 import click
 
@@ -24,6 +25,16 @@ def many(number: int, thing: str) -> str:
 def first_line(text: str) -> str:
     """Return the first line that is not blank."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def time_of_day(when: str, after_s: float = 0.0) -> str:
+    """Return the time of day of a record, or so long after it, on this host's clock. Old records have no zone: theirs is as
+    it was written. Nothing for what is no time."""
+    try:
+        at = datetime.fromisoformat(when) + timedelta(seconds=after_s)
+        return f"{at if at.tzinfo is None else at.astimezone():%H:%M:%S}"
+    except (ValueError, OverflowError):
+        return ""
 
 
 class CannotPrint(Exception):

@@ -6,7 +6,8 @@ const RANKS = 8;
 const PICTURE_EVERY_MS = 10000;
 const $ = (id) => document.getElementById(id);
 let shown = null;      // the last state that came
-let cameAt = 0;        // and when, on this page's clock, in seconds
+let time = null;       // the last time of the server's command, and when it came, on this page's clock
+let cut = false;       // the page has lost its server
 let chosen = null;     // the node whose details are shown
 let drawing = false;
 
@@ -22,7 +23,8 @@ function write(node, text) {
 }
 
 const seconds = () => performance.now() / 1000;
-const now = () => shown.at + seconds() - cameAt;
+const now = () => (time ? time.at + seconds() - time.cameAt : shown.at);
+const over = () => ["succeeded", "failed", "cancelled"].includes(shown.state);
 
 function span(length) {
   const whole = Math.max(0, Math.floor(length));
@@ -33,7 +35,14 @@ function span(length) {
   return `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(whole % 60)} h`;
 }
 
-const clock = (at) => new Date((shown.epoch + at) * 1000).toLocaleTimeString();
+function lasted(length) {
+  const whole = Math.max(0, Math.floor(length));
+  const two = (number) => String(number).padStart(2, "0");
+  const hours = Math.floor(whole / 3600);
+  return `${hours ? `${hours}:${two(Math.floor(whole / 60) % 60)}` : Math.floor(whole / 60)}:${two(whole % 60)}`;
+}
+
+const clock = (at) => new Date((shown.epoch + at) * 1000).toLocaleTimeString([], { hourCycle: "h23" });
 const counted = (number, thing) => `${number} ${thing}${number === 1 ? "" : "s"}`;
 const ranks = (node) => (node.ranks ? `${node.ranks.includes("-") ? "ranks" : "rank"} ${node.ranks}` : "no ranks");
 
@@ -76,19 +85,19 @@ function fill(button, node, dense, stop) {
   button.className = node.look;
   button.tabIndex = node.node === stop ? 0 : -1;
   button.setAttribute("aria-pressed", String(node.node === chosen));
-  button.setAttribute("aria-label", `${node.host}, ${node.state}, ${ranks(node)}`);
-  button.title = dense ? `${node.host} · ${node.state} · ${ranks(node)}` : "";
+  button.setAttribute("aria-label", `${node.name}, ${node.state}, ${ranks(node)}${isOld() ? ", as it was seen last" : ""}`);
+  button.title = dense ? `${node.name} · ${node.state} · ${ranks(node)}` : "";
   const [name, first, second] = button.children;
   name.hidden = second.hidden = dense;
-  write(name, node.host);
-  write(first, dense ? (node.host.match(/\d{1,4}$/) || [node.host.slice(-3)])[0] : node.state);
+  write(name, node.name);
+  write(first, dense ? (node.name.match(/\d{1,4}$/) || [node.name.slice(-3)])[0] : node.state);
   write(second, ranks(node));
 }
 
 function tellChosen() {
   const node = shown.nodes.find((each) => each.node === chosen);
-  write($("chosen"), node ? [node.host, node.state, ranks(node), counted(node.workers, "worker"), `role ${node.role}`, node.address, ...(node.standbys ? [`standbys: ${node.standbys}`] : []), ...(node.notice ? [`drained ${node.notice}`] : []), ...(node.aside ? [node.aside] : []),
-    `since ${clock(node.since)}${node.since < 0.001 ? " or before" : ""}`, node.node].join(" · ") : "");
+  write($("chosen"), node ? [node.name, ...(node.host === node.name ? [] : [`host ${node.host}`]), node.state, ranks(node), counted(node.workers, "worker"), `role ${node.role}`, node.address, ...(node.standbys ? [`standbys: ${node.standbys}`] : []), ...(node.notice ? [`drained ${node.notice}`] : []), ...(node.aside ? [node.aside] : []),
+    `since ${clock(node.since)}${node.before ? " or before" : ""}`, node.node].join(" · ") : "");
 }
 
 $("nodes").addEventListener("keydown", (event) => {
@@ -116,7 +125,8 @@ function showEvents() {
   }));
   $("rounds").replaceChildren(...shown.rounds.slice().reverse().map((each) => {
     const row = element("tr");
-    const recovery = each.recovery === null ? "" : each.recovery < 1 ? `${Math.round(each.recovery * 1000)} ms` : `${each.recovery.toFixed(1)} s`;
+    const least = each.at_most ? "≤ " : "";
+    const recovery = each.recovery === null ? "" : least + (each.recovery < 1 ? `${Math.round(each.recovery * 1000)} ms` : `${each.recovery.toFixed(1)} s`);
     const ran = element("td");
     if (each.ended === null) ran.dataset.since = each.began;
     else ran.textContent = span(each.ended - each.began);
@@ -152,7 +162,9 @@ function showFailures() {
   const items = shown.failures.map((failure, place) => {
     const old = known.get(failure.key);
     const item = old || newFailure(failure, place === 0);
-    item.querySelector(".cause").hidden = !failure.cause;
+    const cause = item.querySelector(".cause");
+    cause.hidden = !failure.cause;
+    write(cause, failure.sure ? "first cause" : "perhaps the first cause");
     return item;
   });
   if (items.length !== list.children.length || items.some((item, place) => item !== list.children[place])) list.replaceChildren(...items);
@@ -180,7 +192,9 @@ function newFailure(failure, open) {
   head.append(element("span", "first cause", "cause"), element("strong", failure.who), ` · round ${failure.round} · ${failure.ended}`);
   if (failure.said && failure.said !== failure.ended) head.append(` · ${failure.said}`);
   const facts = box.appendChild(element("dl"));
-  for (const [name, text] of [["when", failure.when], ["after", `${failure.after.toFixed(1)} s`], ["where", failure.where], ["remark", failure.remark], ["log", failure.log]]) {
+  const when = new Date(failure.when);
+  const at = Number.isNaN(when.getTime()) ? failure.when : when.toLocaleString([], { hourCycle: "h23" });
+  for (const [name, text] of [["when", at], ["after", `${failure.after.toFixed(1)} s`], ["where", failure.where], ["remark", failure.remark], ["log", failure.log]]) {
     if (text) facts.append(element("dt", name), element("dd", text));
   }
   for (const [title, text] of [["Traceback", failure.traceback], ["End of its log", failure.tail]]) {
@@ -209,20 +223,28 @@ function show() {
   showTimes();
 }
 
+function isOld() {
+  return cut || shown.forgotten || (Boolean(shown.silent) && !over());
+}
+
 function showTimes() {
   if (!shown) return;
   for (const cell of $("rounds").querySelectorAll("[data-since]")) write(cell, span(now() - Number(cell.dataset.since)));
   const silent = shown.silent;
-  const over = ["succeeded", "failed", "cancelled"].includes(shown.state);
+  if (silent && !over()) {
+    write($("silent-for"), lasted(now() - silent.since));
+    write($("silent-since"), clock(silent.since));
+  }
+  $("silent").hidden = !silent || over();
+  document.body.classList.toggle("old", isOld());
   write($("store"), silent
-    ? `${shown.store} does not answer for ${span(now() - silent.since)}${over ? "; the job is over, and its store may have ended with it" : ""}: ${silent.why}`
+    ? `${shown.store} does not answer for ${span(now() - silent.since)}${over() ? "; the job is over, and its store may have ended with it" : ""}: ${silent.why}`
     : `${shown.store} answers${shown.took ? `, within ${shown.took} ms` : ""}`);
 }
 
 function come(event) {
   const took = shown && shown.took;
   shown = { ...JSON.parse(event.data), took };
-  cameAt = seconds();
   show();
   draw();
 }
@@ -232,13 +254,19 @@ stream.addEventListener("state", come);
 stream.addEventListener("tick", (event) => {
   if (!shown) return;
   const tick = JSON.parse(event.data);
-  shown.at = tick.at;
   shown.took = tick.took;
-  cameAt = seconds();
+  time = { at: tick.at, cameAt: seconds() };
   showTimes();
 });
-stream.onopen = () => { $("cut").hidden = true; };
-stream.onerror = () => { $("cut").hidden = false; };
+
+function loses(server) {
+  $("cut").hidden = !server;
+  cut = server;
+  if (shown) show();
+}
+
+stream.onopen = () => loses(false);
+stream.onerror = () => loses(true);
 setInterval(showTimes, 1000);
 setInterval(draw, PICTURE_EVERY_MS);
 document.addEventListener("visibilitychange", draw);
