@@ -14,16 +14,17 @@ from elastic.adapters.report.launch_report import Report, Result
 from elastic.adapters.report.news import SuspectedHang
 from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.adapters.terminal import printed
+from elastic.adapters.workers.error_files import exit_sentence
 from elastic.cli.exit_codes import exit_code
 from elastic.cli.render.ending import render_report
 from elastic.cli.render.sentences import PLACES
-from elastic.core import rendezvous
+from elastic.core import group, rendezvous
 from elastic.core.group import Outcome, Stopped
-from elastic.core.group.state import Drained, Refused
+from elastic.core.group.state import Alone, Drained, Refused
 from elastic.core.node import CAME_LATE
 from elastic.core.ranks import Ranks, WorkerRanks
 from elastic.core.rendezvous import RendezvousState
-from elastic.core.world import Ending, Fault, Node, Stacks, Verdict, Why
+from elastic.core.world import Ending, Fault, Node, Origin, Stacks, Verdict, Why
 
 ME = Node("gpu-02", 1)
 FAULT = Fault(
@@ -67,12 +68,14 @@ def told(
     ranks: Ranks = HAD,
     stacks: tuple[Stacks, ...] = (),
     hangs: tuple[SuspectedHang, ...] = (),
+    alone: Alone | None = None,
 ) -> str:
     """Return the report of a job with 3 restarts, on a node that had workers."""
     settings = LaunchSettings(
         Program(Kind.SCRIPT, "train.py"),
         store="gpu-01:29400",
         rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3)),
+        group=group.Settings(alone=alone),
     )
     report = Report(
         settings,
@@ -96,6 +99,24 @@ def test_a_success_is_one_line() -> None:
 def test_a_success_counts_the_workers_of_all_nodes() -> None:
     succeeded = Verdict(Ending.SUCCEEDED, 0, ME, Why.DONE)
     assert told(succeeded, state=running("a b c")) == "all 3 workers succeeded · 0 restarts, 41.3 s\n"
+
+
+def test_a_success_without_a_rank_says_which_and_how_it_ended() -> None:
+    """Where workers restart alone the others go on without a rank whose restarts are spent."""
+    succeeded = Verdict(Ending.SUCCEEDED, 0, ME, Why.DONE)
+    lost = [evolve(KILLED, round=0, rank=rank, local_rank=rank) for rank in range(5)]
+    state, alone = registered(8), Alone(1, frozenset({143}))
+    assert told(succeeded, lost[3], state=state) == "all 8 workers succeeded · 0 restarts, 41.3 s\n"
+    assert told(succeeded, lost[3], state=state, alone=alone) == "all 8 workers succeeded · 0 restarts, 41.3 s\n"
+    told_to_leave = evolve(lost[4], exit_code=143)
+    assert told(succeeded, lost[3], lost[3], told_to_leave, state=state, alone=alone) == (
+        "6 of 8 workers succeeded; rank 3 did not (killed by SIGKILL); rank 4 did not (exit code 143) · 0 restarts, 41.3 s\n"
+    )
+    many = told(succeeded, *lost, state=state, alone=Alone(0))
+    assert many.startswith("3 of 8 workers succeeded; rank 0 did not (killed by SIGKILL); rank 1 did not (")
+    assert "; nor did 2 others · " in many
+    later = evolve(registered(8, 1), round=1)
+    assert told(succeeded, lost[3], state=later, alone=Alone(0)).startswith("all 8 workers succeeded · 1 restart")
 
 
 def test_a_node_that_came_after_the_end_says_that_no_worker_ran() -> None:
@@ -127,8 +148,8 @@ def test_a_failure_names_the_first_cause_the_earlier_ones_and_the_files() -> Non
           first cause   gpu-02 rank 5, round 3, 13:05:40: killed by SIGKILL
                         local rank 1, pid 8812, after 12.4 s
           before that   round 0 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step) · round 1 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step) · round 2 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step)
-          after it      gpu-02 rank 6 killed by SIGABRT
-          others        6 workers of that round did not fail; what ran was stopped by us
+          failed, too   gpu-02 rank 6 killed by SIGABRT
+          others        6 workers of that round without a failure on record
           hint          rank 5 on gpu-02 failed in 4 rounds
           details       logs/report.json
         """  # noqa: E501
@@ -143,10 +164,50 @@ def test_a_failure_that_repeats_itself_gives_a_hint() -> None:
           first cause   gpu-02 rank 5, round 4, 13:05:40: killed by SIGKILL
                         local rank 1, pid 8812, after 12.4 s
           before that   1 round more · round 1 rank 5 killed by SIGKILL · round 2 rank 5 killed by SIGKILL · round 3 rank 5 killed by SIGKILL
-          others        1 worker of that round did not fail; what ran was stopped by us
+          others        1 worker of that round without a failure on record
           hint          rank 5 failed the same way in 5 rounds: a restart does not help
         """  # noqa: E501
     )
+
+
+CLOSED = "RuntimeError: [/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:33861"
+ECHO = evolve(KILLED, exit_code=1, message=CLOSED, origin=Origin.RAISE)
+
+
+def test_where_the_cause_is_open_the_report_says_between_which_ranks_and_gives_no_hint() -> None:
+    other = evolve(ECHO, rank=3, local_rank=2, host="gpu-01", node=Node("gpu-01", 1))
+    assert told(OVER_BUDGET, evolve(ECHO, round=1), evolve(ECHO, round=2), other, evolve(other, round=2)) == text(
+        """
+        FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
+          first cause   rank 5 or rank 3: each says only that a peer is gone or silent
+                        gpu-02 rank 5, round 2, 13:05:40: exit code 1: RuntimeError: [/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:33861
+                        local rank 1, pid 8812, after 12.4 s
+          before that   round 0 rank 3 exit code 1: RuntimeError: [/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:33861 · round 1 rank 5 exit code 1: RuntimeError: [/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:33861
+          failed, too   gpu-01 rank 3 exit code 1: RuntimeError: [/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:33861
+          others        6 workers of that round without a failure on record
+        """  # noqa: E501
+    )
+    alone = "first cause   rank 5, or a rank that reported nothing: it says only that a peer is gone or silent\n"
+    assert alone in told(OVER_BUDGET, ECHO)
+
+
+def test_the_rank_that_raised_is_the_cause_and_another_had_raised_too() -> None:
+    raised = evolve(ECHO, rank=2, exit_code=None, message="ValueError: the loss is nan", at_s=2.0)
+    late = evolve(raised, rank=1, message="ValueError: late", at_s=3.0, exit_code=0)
+    shown = told(OVER_BUDGET, ECHO, late, raised)
+    assert "first cause   gpu-02 rank 2, round 0, 13:05:40: uncaught exception: ValueError: the loss is nan\n" in shown
+    assert (
+        f"failed, too   gpu-02 rank 5 exit code 1: {CLOSED} · gpu-02 rank 1 had raised, too: ValueError: late\n"
+        in shown
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(7, "ended by itself, exit code 7"), (-6, "killed by SIGABRT while it ended")]
+)
+def test_a_worker_that_began_to_end_by_itself_is_said_to_have(code: int, said: str) -> None:
+    ended = evolve(KILLED, exit_code=code, message=exit_sentence(code), origin=Origin.ENDING)
+    assert f"first cause   gpu-02 rank 5, round 0, 13:05:40: {said}\n" in told(OVER_BUDGET, ended)
 
 
 def test_failures_of_different_ranks_give_no_hint() -> None:
@@ -187,18 +248,16 @@ ENDS = (
 
 def test_the_other_workers_are_listed_by_rank_where_all_ran_here() -> None:
     cause = evolve(KILLED, rank=1, world_size=12)
-    told_here = (
-        f"\n  others        {'ranks 2, 3, 4, 5, 6, 7, 8, 9 and 2 more ran, stopped by us'} · rank 0 had succeeded\n"
-    )
+    told_here = "\n  others        ranks 2, 3, 4, 5, 6, 7, 8, 9 and 2 more were running · rank 0 ended with 0\n"
     assert told_here in told(OVER_BUDGET, cause, ends=ENDS)
-    elsewhere = "\n  others        12 workers of that round did not fail; what ran was stopped by us\n"
+    elsewhere = "\n  others        12 workers of that round without a failure on record\n"
     assert elsewhere in told(OVER_BUDGET, evolve(cause, world_size=13), ends=ENDS)
 
 
 def test_a_worker_that_was_started_again_alone_and_failed_again_is_one_that_failed() -> None:
     """The round may also have had more workers than the cause's world: nodes have come, and nothing was stopped."""
     again = [KILLED, KILLED, evolve(KILLED, rank=6), KILLED]
-    assert "\n  others        6 workers of that round did not fail" in told(OVER_BUDGET, *again)
+    assert "\n  others        6 workers of that round without a failure on record" in told(OVER_BUDGET, *again)
     assert "\n  others " not in told(OVER_BUDGET, *(evolve(each, world_size=1) for each in again))
 
 
@@ -240,11 +299,12 @@ def test_a_drained_node_says_that_the_job_goes_on_only_if_another_node_is_there(
 
 
 def test_nodes_that_share_a_host_are_told_apart_by_their_slots() -> None:
-    state = running("a b")
+    one, other = "10.0.0.1/0123abcd", "10.0.0.1/1123abcd"
+    state = running(f"{one} {other}")
     seats = {node: evolve(seat, profile=evolve(seat.profile, host="gpu-02")) for node, seat in state.seats.items()}
     shared = evolve(state, seats=seats)
-    fault = evolve(FAULT, node=Node("b", 1))
-    assert "first cause   b rank 5, round 0" in told(OVER_BUDGET, fault, state=shared)
+    fault = evolve(FAULT, node=Node(other, 1))
+    assert f"first cause   {other} rank 5, round 0" in told(OVER_BUDGET, fault, state=shared)
     assert "first cause   gpu-02 rank 5, round 0" in told(OVER_BUDGET, fault)
 
 

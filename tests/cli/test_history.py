@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
+import pytest
 from attrs import evolve
 from narration import FAULT
 from seats import seated
 from worlds import arrived, edited, node, register, running, with_one_aside
 
+from elastic.adapters.store.notes import FAULTS_MAX
 from elastic.cli.render.history import (
     EVENTS_MAX,
     LANES_MAX,
@@ -17,15 +20,17 @@ from elastic.cli.render.history import (
     ROUNDS_MAX,
     SPANS_MAX,
     History,
+    kept,
     lanes,
     observed,
     unanswered,
 )
 from elastic.cli.render.job import Job
 from elastic.cli.render.page import FAILURES_MAX, PLACES_MAX, page, shown, timeline
+from elastic.cli.render.parting import LONG, Quiet
 from elastic.core.group.state import Alone
-from elastic.core.rendezvous import Done, Drain, End, Evict, RendezvousState
-from elastic.core.world import Fault, Node, Notice, Stacks, Unfit, Why
+from elastic.core.rendezvous import Close, Done, Drain, End, Evict, Leave, RendezvousState
+from elastic.core.world import Ending, Fault, Life, Node, Notice, Stacks, Unfit, Verdict, Why
 
 NONE = History(Job("train", "gpu-01:29400", None))
 TWO = running("a b", size="1:2", restarts=3)
@@ -69,7 +74,7 @@ def test_the_end_of_a_round_and_the_next_one_are_events_with_the_time_between() 
 def test_a_recovery_that_was_over_before_it_was_seen_is_told_in_its_order() -> None:
     assert texts(seen(TWO, arrived(FAILED, "a b")))[1:] == [
         "round 0 ended: failed, by b",
-        "round 1 runs: 2 nodes, 2 workers · 0 ms after the round before",
+        "round 1 runs: 2 nodes, 2 workers · at most 1.0 s after the round before",
     ]
 
 
@@ -98,7 +103,7 @@ def test_a_failure_is_an_event_once_and_none_if_it_was_there_before() -> None:
 
 def test_a_node_that_stays_out_is_an_event_once() -> None:
     before = seen(TWO)
-    job = evolve(before.job, unfit=(Unfit(node("c"), "gpu-03", "12:00", "GPU 3 is lost\nmore"),))
+    job = evolve(before.job, unfit=(Unfit(node("10.0.0.1/0123abcd"), "gpu-03", "12:00", "GPU 3 is lost\nmore"),))
     after = observed(observed(before, job, 2.0), job, 3.0)
     assert [each.text for each in after.events[len(before.events) :]] == ["gpu-03 stays out: GPU 3 is lost"]
 
@@ -137,11 +142,32 @@ def test_where_workers_restart_alone_a_failure_that_was_mended_is_not_the_first_
 
 
 def test_a_silent_store_is_one_event_and_its_return_another() -> None:
-    history = unanswered(unanswered(seen(TWO), "no answer", 5), "no answer", 6)
-    assert told(history)["silent"] == {"why": "no answer", "since": 5}
+    history = unanswered(unanswered(seen(TWO), "refused", 4, 5), "refused", 4, 8)
+    assert told(history)["silent"] == {"why": "refused", "since": 4}
+    assert told(unanswered(history, "no answer", 4, 9))["silent"] == {"why": "no answer", "since": 4}
     back = observed(history, history.job, 8)
-    assert texts(back)[-2:] == ["the store: no answer", "the store answers again after 3.0 s"]
+    assert texts(back)[-2:] == ["the store answers no longer: refused", "the store answers again after 4.0 s"]
+    assert [event.at for event in back.events[-2:]] == [4, 8]
     assert told(back)["silent"] is None
+
+
+def test_a_gap_is_nothing_unless_the_store_refuses_for_3_s_or_has_not_answered_for_5_s() -> None:
+    refused = unanswered(unanswered(seen(TWO), "refused", 4.5, 5), "refused", 4.5, 7.9)
+    assert told(refused)["silent"] is None and refused.silent
+    assert told(unanswered(refused, "refused", 4.5, 8))["silent"]
+    back = observed(refused, refused.job, 8)
+    assert (texts(back), back.gaps) == (texts(seen(TWO)), ())
+    assert told(unanswered(seen(TWO), "no answer", 4, 8.9))["silent"] is None
+    assert told(unanswered(seen(TWO), "no answer", 4, 9))["silent"] == {"why": "no answer", "since": 4}
+
+
+def test_bars_are_hatched_where_the_store_did_not_answer() -> None:
+    history = unanswered(seen(TWO), "no answer", 4, 9)
+    assert lanes(history, 12.0).gaps == ((4, 12.0),)
+    assert timeline(history, 12.0).count('height="16" fill="url(#unseen)"') == 2
+    back = seen(FAILED, history=evolve(history, at=13.0))
+    assert lanes(back, 20.0).gaps == ((4, 14.0),)
+    assert "url(#unseen)" not in timeline(seen(TWO), 12.0)
 
 
 def test_a_store_that_forgets_the_job_says_so() -> None:
@@ -149,6 +175,109 @@ def test_a_store_that_forgets_the_job_says_so() -> None:
     gone = observed(history, evolve(history.job, state=None), 2)
     assert texts(gone)[-1] == "the store remembers this job no longer"
     assert "has no job train" in told(gone)["sentence"]
+
+
+def restored(state: RendezvousState) -> RendezvousState:
+    """The same job, put back into a store that had lost it."""
+    return evolve(state, life=Life("other", 2), base=((1, state.version),))
+
+
+def test_a_job_that_is_put_back_has_no_round_twice_and_its_recovery_the_time_that_it_took() -> None:
+    history = seen(TWO)
+    gone = observed(history, evolve(history.job, state=None), 5)
+    assert [each["name"] for each in told(gone)["nodes"]] == ["a", "b"] and told(gone)["forgotten"]
+    history = seen(restored(TWO), history=gone)
+    assert texts(history)[-1] == "the store had lost this job; its nodes have put it back"
+    assert [each.number for each in history.rounds] == [0]
+    history = seen(restored(FAILED), history=history)
+    history = observed(history, evolve(history.job, state=restored(arrived(FAILED, "a b"))), 7.25, 7.2)
+    assert [(each["round"], each["recovery"], each["at_most"]) for each in told(history)["rounds"]] == [
+        (0, None, False),
+        (1, 0.25, False),
+    ]
+
+
+def test_a_recovery_that_nobody_saw_took_at_most_as_long_as_nobody_looked() -> None:
+    history = unanswered(seen(TWO), "refused", 4, 9)
+    history = observed(history, evolve(history.job, state=restored(arrived(FAILED, "a b"))), 20, 4)
+    assert [(each["recovery"], each["at_most"]) for each in told(history)["rounds"]] == [(None, False), (16, True)]
+    ended = unanswered(seen(TWO, FAILED), "refused", 4, 9)
+    ended = observed(ended, evolve(ended.job, state=restored(arrived(FAILED, "a b"))), 20, 4)
+    assert [(each["recovery"], each["at_most"]) for each in told(ended)["rounds"]] == [(None, False), (18, True)]
+
+
+def test_an_older_round_that_a_store_shows_again_stands_again() -> None:
+    history = seen(TWO, FAILED, restored(TWO))
+    assert [(each.number, each.ended_at) for each in history.rounds] == [(0, None)]
+
+
+def test_another_job_of_this_id_is_no_return_of_the_first() -> None:
+    other = evolve(restored(TWO), job="other", completed_in=Life("other", 2))
+    history = seen(TWO, other)
+    assert "another job meets under this id now" in texts(history)
+    assert [each.number for each in history.rounds] == [0, 0] and not history.gone
+
+
+def test_failures_that_the_store_has_forgotten_are_kept() -> None:
+    first, second = fault(node("b"), 1, 1), fault(node("a"), 0, 0)
+    assert kept((second, first), ()) == kept((second, first), (first,)) == (second, first)
+    ended = evolve(first, exit_code=-9)
+    assert kept((second, first), (ended,)) == (second, ended)
+    many = (first,) * FAULTS_MAX
+    assert kept((second,), many) is many
+
+
+def test_an_end_that_completes_a_failure_is_no_second_event() -> None:
+    raised = evolve(fault(node("b"), 0, 1), exit_code=None)
+    history = observed(seen(TWO), evolve(seen(TWO).job, faults=(raised,)), 2)
+    ended = observed(history, evolve(history.job, faults=(evolve(raised, exit_code=1),)), 3)
+    assert texts(ended) == texts(history) and ended.job.faults != history.job.faults
+
+
+LOST = edited(TWO, "a", Evict(frozenset({node("b")})))
+TTL_5 = "--restart-scope=group --rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=5"
+
+
+@pytest.mark.parametrize(
+    ("quiet", "agreed", "how"),
+    [
+        (Quiet(0.3, 1.3), TTL_5, "lost: its agent died"),
+        (Quiet(5.3, 6.2), TTL_5, "lost: no heartbeat for 5.3 s"),
+        (Quiet(4.2, 5.2), TTL_5, "lost: no heartbeat for 5.0 s"),
+        (Quiet(0.0, math.inf), TTL_5, "lost"),
+        (LONG, TTL_5, "lost: no heartbeat for 5.0 s"),
+        (Quiet(0.3, 1.3), "", "lost"),
+        (Quiet(0.3, 1.3), "keep_alive_interval=1e,keep_alive_max_attempt=5", "lost"),
+        (None, TTL_5, "lost"),
+    ],
+)
+def test_a_lost_node_keeps_its_tile_which_says_how_it_was_lost(quiet: Quiet | None, agreed: str, how: str) -> None:
+    before, after = (evolve(each, limits=evolve(each.limits, agreed=agreed)) for each in (TWO, LOST))
+    history = seen(before)
+    history = observed(history, evolve(history.job, state=after), 9, 8, {node("b"): quiet} if quiet else {})
+    assert [(each["name"], each["state"], each["look"], each["since"]) for each in told(history)["nodes"]][1:] == [
+        ("b", how, "silent", 9)
+    ]
+    returned = seen(arrived(after, "b#2"), history=history)
+    assert [each["node"] for each in told(returned)["nodes"]] == ["a#1", "b#2"]
+
+
+def test_a_node_that_was_lost_while_the_store_was_silent_is_lost_and_no_more_is_known() -> None:
+    history = unanswered(seen(TWO), "refused", 4, 9)
+    history = observed(history, evolve(history.job, state=LOST), 20, 4, {node("b"): Quiet(16.0, 17.0)})
+    assert [each["state"] for each in told(history)["nodes"]][1:] == ["lost"]
+
+
+def test_a_node_that_left_keeps_its_tile_until_the_job_is_over() -> None:
+    left = edited(TWO, "b", Leave())
+    history = seen(TWO, left)
+    assert [(each["name"], each["state"], each["look"]) for each in told(history)["nodes"]][1:] == [
+        ("b", "left", "left")
+    ]
+    over = seen(
+        edited(arrived(left, "a"), "a", Close(Verdict(Ending.CANCELLED, 1, node("a"), Why.ASKED))), history=history
+    )
+    assert [each["name"] for each in told(over)["nodes"]] == ["a"]
 
 
 def test_an_onlooker_who_stays_for_months_keeps_little() -> None:

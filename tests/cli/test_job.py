@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from attrs import evolve
 from narration import FAULT
-from worlds import edited, node, profile, register, running, with_one_aside
+from worlds import arrived, edited, node, profile, register, running, with_one_aside
 
+from elastic.adapters.clock import iso
 from elastic.cli.render.history import DOES
-from elastic.cli.render.job import FAILURES_SHOWN, WORDS, Job, data, lines
+from elastic.cli.render.job import FAILURES_SHOWN, WORDS, Gone, Job, Watched, data, lines
 from elastic.cli.render.page import LOOKS
-from elastic.core.rendezvous import Arrive, Status
+from elastic.cli.render.text import time_of_day
+from elastic.core.rendezvous import Arrive, Evict, Status
 from elastic.core.world import Stacks, Unfit
 
 
@@ -26,15 +30,17 @@ def test_equal_stacks_of_the_last_stopped_round_are_one_place() -> None:
 
 def test_nodes_that_stay_out_are_named_with_their_reasons() -> None:
     unfit = tuple(
-        Unfit(node(f"n{each}"), f"gpu-0{each}", "12:00:00", f"GPU {each} is lost\nsee dmesg") for each in range(7)
+        Unfit(node(f"n{each}"), f"gpu-0{each}", "2026-01-01 12:00:00", f"GPU {each} is lost\nsee dmesg")
+        for each in range(7)
     )
     job = Job("job", "store", running("a b"), unfit=unfit)
     told = lines(job, running("a b"))
-    assert told[-6:-4] == ["7 nodes out of the job by their checks:", "  gpu-02  12:00:00  GPU 2 is lost"]
+    assert told[-6:-4] == ["7 nodes out of the job by their checks:", "  n2  12:00:00  GPU 2 is lost"]
     assert data(job, running("a b"))["unfit"][0] == {
         "node": "n0#1",
+        "name": "n0",
         "host": "gpu-00",
-        "when": "12:00:00",
+        "when": "2026-01-01 12:00:00",
         "reason": "GPU 0 is lost\nsee dmesg",
     }
     assert data(Job("job", "store", running()), running())["unfit"] == []
@@ -53,7 +59,7 @@ def test_a_node_that_is_set_aside_is_named_with_the_reason_and_the_time() -> Non
     assert told[-1] == "b is set aside after 2 failures, for 10:00"
     faults = (evolve(FAULT, node=node("b"), when="2026-01-01 13:05:40"), evolve(FAULT, node=node("a"), when="x y"))
     known = Job("job", "store", state, faults=faults)
-    assert "b is set aside after 2 failures, for 10:00 since 13:05:40" in lines(known, state)
+    assert "b is set aside after 2 failures, for 10:00 since 13:05:40, until 13:15:40" in lines(known, state)
     nodes = {each["host"]: each for each in data(known, state)["nodes"]}
     assert (nodes["b"]["state"], nodes["b"]["failing"]) == ("set aside", {"failures": 2, "cooldown_s": 600.0})
     assert (nodes["a"]["state"], nodes["a"]["failing"]) == ("running", None)
@@ -69,3 +75,41 @@ def test_of_many_nodes_that_are_set_aside_some_are_named() -> None:
 
 def test_every_status_of_a_seat_has_its_word_its_look_and_its_lane() -> None:
     assert {*WORDS, Status.IN} == {*LOOKS} == {*DOES} == {*Status}
+
+
+def test_who_has_looked_once_is_told_whom_the_register_names_as_lost() -> None:
+    lost = edited(running("a b", size="1:2"), "a", Evict(frozenset({node("b")})))
+    job = Job("job", "store", lost)
+    assert [line for line in lines(job, lost) if line.startswith("b ")] == ["b     lost"]
+    told = data(job, lost)
+    assert told["gone"] == [{"node": None, "name": "b", "how": "lost", "when": None}]
+    assert (told["nodes"][0]["since"], told["nodes"][0]["heartbeat_age_s"], told["silent_since"]) == (None, None, None)
+    assert datetime.fromisoformat(told["at"]).tzinfo
+    back = arrived(lost, "b#2")
+    assert data(Job("job", "store", back), back)["gone"] == []
+
+
+def test_who_looks_on_is_told_since_when_and_how_old_each_heartbeat_is() -> None:
+    state = running("a b")
+    profile_of_c = profile("c")
+    seen = Watched(
+        1_767_225_600.0,
+        {node("a"): 10.0},
+        {node("a"): 0.25, node("b"): 7.0},
+        {node("b")},
+        (Gone("c#1", "c", profile_of_c, "lost: its agent died", 20.0),),
+        30.5,
+    )
+    job = Job("job", "store", state)
+    since, gone, silent = (iso(1_767_225_600.0 + at) for at in (10.0, 20.0, 30.5))
+    rows = [" ".join(line.split()) for line in lines(job, state, seen)][2:]
+    assert rows == [
+        "node state ranks address since heartbeat",
+        f"a running 0 a.example {time_of_day(since)} 0.2 s ago",
+        "b running 1 b.example over 7.0 s ago",
+        f"c lost: its agent died, {time_of_day(gone)}",
+    ]
+    told = data(job, state, seen)
+    assert [(each["since"], each["heartbeat_age_s"]) for each in told["nodes"]] == [(since, 0.25), (None, 7.0)]
+    assert told["gone"] == [{"node": "c#1", "name": "c", "how": "lost: its agent died", "when": gone}]
+    assert told["silent_since"] == silent

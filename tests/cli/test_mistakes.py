@@ -132,6 +132,23 @@ MISTAKES = [
         "--signals-to-handle=SIGFOO: 'SIGFOO' is no signal; write names like SIGTERM,SIGINT",
     ),
     (
+        "--signals-to-handle=SIGTERM,SIGCHLD x",
+        (
+            "--signals-to-handle=SIGTERM,SIGCHLD: SIGCHLD says that a child of the launcher has ended, and asks for "
+            "nothing; leave it out"
+        ),
+    ),
+    (
+        "--drain-signal=SEGV x",
+        "--drain-signal=SEGV: SIGSEGV says that the launcher itself crashed, and asks for nothing; leave it out",
+    ),
+    (
+        "--drain-signal=WINCH x",
+        "--drain-signal=WINCH: SIGWINCH says that the terminal has another size, and asks for nothing; leave it out",
+    ),
+    ("--drain-signal= x", "--drain-signal=: '' is no signal; write names like SIGTERM,SIGINT"),
+    ("--drain-signal=USR1,USR2 x", "--drain-signal=USR1,USR2: write one signal, like USR1"),
+    (
         "--signals-to-handle=SIGTERM,SIGKILL x",
         "--signals-to-handle=SIGTERM,SIGKILL: SIGKILL cannot be handled by any program; leave it out",
     ),

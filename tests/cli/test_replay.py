@@ -74,7 +74,7 @@ def test_traces_that_agree_with_the_core_are_well(replay: Replay, tmp_path: Path
     assert text.splitlines() == [
         "elastic  2 agents, 1 job: 71 steps taken again, all as traced",
         "  register   7 versions",
-        "  laws       35 of 69 armed (how often: --json)",
+        "  laws       37 of 72 armed (how often: --json)",
         "  violations none",
         "  round 0   2 nodes (a, b), 2 workers · complete at 0.1 s · over at 0.4 s: a worker failed (b)",
         (
@@ -311,9 +311,11 @@ def test_spans_below_a_tenth_of_a_second_are_shown_in_milliseconds() -> None:
     assert (span(0.1), span(0.0423), span(0.0)) == ("0.1 s", "42 ms", "0 ms")
 
 
-def test_nodes_are_named_by_host_then_slot_then_incarnation() -> None:
-    hosts = {Node("a", 1): "gpu-01", Node("b", 1): "gpu-02", Node("b", 2): "gpu-02", Node("c", 1): "gpu-02"}
+def test_nodes_are_named_by_id_then_host_then_slot_then_incarnation() -> None:
+    made_up, other = "10.0.0.1/0123abcd", "10.0.0.1/1123abcd"
+    hosts = {Node(made_up, 1): "gpu-01", Node("b", 1): "gpu-02", Node("b", 2): "gpu-02", Node("c", 1): "gpu-02"}
     assert list(names(hosts).values()) == ["gpu-01", "b#1", "b#2", "c"]
+    assert list(names({**hosts, Node(other, 1): "gpu-01"}).values()) == [made_up, "b#1", "b#2", "c", other]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from elastic.core import group
 from elastic.core.group import Group
 from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, Leave, RendezvousState, Restore, Seat, restored
 from elastic.core.rendezvous.state import known_as
-from elastic.core.world import Ending, Fault, Life, Member, Node, Verdict, Why, World, WorldId, world_of
+from elastic.core.world import Ending, Fault, Life, Member, Node, Notice, Origin, Verdict, Why, World, WorldId, world_of
 
 SETTINGS = LaunchSettings(Program(Kind.SCRIPT, "x"), store="gpu-01:29400", group=group.Settings(fence=3.0))
 
@@ -55,20 +55,23 @@ def test_a_last_call_is_named_and_needs_no_advice() -> None:
 
 
 def test_agents_that_share_a_host_are_named_by_their_slots() -> None:
-    state = on_one_host(arrived(register("3"), "a b"))
-    assert " · here: a, b · " in sentences.joining(state, node("a"), "h:1", 3.0, 600.0)
-    assert [sentences.who(node(name), "gpu", state) for name in "ab"] == ["a", "b"]
-    assert sentences.who(node("a"), "gpu", on_one_host(arrived(register("3"), "a"))) == "gpu"
-    assert sentences.who(node("a"), "gpu", None) == "gpu"
+    a, b = "10.0.0.1/0123abcd", "10.0.0.1/1123abcd"
+    state = on_one_host(arrived(register("3"), f"{a} {b}"))
+    assert f" · here: {a}, {b} · " in sentences.joining(state, node(a), "h:1", 3.0, 600.0)
+    assert [sentences.who(node(name), "gpu", state) for name in (a, b)] == [a, b]
+    assert sentences.who(node(a), "gpu", on_one_host(arrived(register("3"), a))) == "gpu"
+    assert sentences.who(node(a), "gpu", None) == "gpu"
 
 
 def test_two_incarnations_of_one_slot_are_one_agent_of_their_host() -> None:
-    left = edited(edited(running("a b"), "a", Done(0)), "a", Leave())
-    back = arrived(left, "a#2")
+    a, b = "10.0.0.1/0123abcd", "10.0.0.2/1123abcd"
+    left = edited(edited(running(f"{a} {b}"), a, Done(0)), a, Leave())
+    back = arrived(left, f"{a}#2")
     seats = {
-        each: evolve(seat, profile=evolve(seat.profile, host=f"gpu-{each.slot}")) for each, seat in back.seats.items()
+        each: evolve(seat, profile=evolve(seat.profile, host=f"gpu-{each.slot[7]}"))
+        for each, seat in back.seats.items()
     }
-    names = {node("a"): "gpu-a", node("a#2"): "gpu-a", node("b"): "gpu-b"}
+    names = {node(a): "gpu-1", node(f"{a}#2"): "gpu-1", node(b): "gpu-2"}
     assert known_as(evolve(back, seats=seats), list(names)) == list(names.values())
     assert sentences.names_of(evolve(back, seats=seats)) == names
 
@@ -133,6 +136,19 @@ def test_a_round_that_ended_for_an_unknown_reason_is_still_reported() -> None:
     assert sentences.round_ended(4, Why.FAILED, Node("x", 1), None, None) == "a worker failed on x · round 4 ends"
 
 
+def test_who_leaves_and_takes_the_store_along_is_said_to() -> None:
+    members = [Member(node("a"), evolve(profile("a"), serves_store=True)), Member(node("b"), profile("b"))]
+    served = world_of(WorldId(Life("l"), 1), tuple(members))
+    end = " · it serves the store, which ends with it"
+    assert sentences.round_ended(1, Why.LEFT, node("a"), served, None).endswith(f"no restart spent{end}")
+    assert end not in sentences.round_ended(1, Why.LEFT, node("b"), served, None)
+    notice = Notice(60.0, "an operator")
+    assert sentences.given_notice(Group(node("a")), notice, serves=True) == (
+        "drained by an operator: no worker runs, this node leaves within 60 s · its agent serves the store until the "
+        "other nodes are gone, and no longer than that"
+    )
+
+
 def test_several_nodes_that_are_lost_at_once_are_all_named() -> None:
     state = edited(running("a b c", "1:3"), "a", Evict(nodes("b c")))
     assert sentences.round_ended(0, Why.LOST, node("a"), world("a b c", 0), state).startswith("b, c lost · ")
@@ -175,6 +191,25 @@ def test_a_failure_on_a_shared_host_is_named_by_its_slot() -> None:
     assert sentences.failed(fault, on_one_host(arrived(register("2"), "a b"))) == [
         "b rank 5 (local 1, pid 8812) failed: exit code 1 after 12.4 s",
         "           last lines: logs/1.log (b)",
+    ]
+
+
+def test_an_exception_is_reported_once_and_of_the_end_only_what_does_not_follow_from_it() -> None:
+    state = on_one_host(arrived(register("2"), "a b"))
+    raised = Fault(
+        node("b"), 0, 5, 1, 8812, None, 12.41, 8, "gpu", "now", "ValueError: boom", "t.py:3", origin=Origin.RAISE
+    )
+    assert sentences.failed(raised, state) == [
+        "b rank 5 (local 1, pid 8812) failed: uncaught exception after 12.4 s",
+        "           ValueError: boom      t.py:3",
+    ]
+    assert sentences.failed(evolve(raised, exit_code=1), state) == []
+    late = evolve(raised, exit_code=-15, remark="still running 2 s after its exception, told to end")
+    assert sentences.failed(late, state) == [
+        "b rank 5 (local 1, pid 8812) ended, killed by SIGTERM: still running 2 s after its exception, told to end"
+    ]
+    assert sentences.failed(evolve(raised, exit_code=7), state) == [
+        "b rank 5 (local 1, pid 8812) ended, exit code 7 after its exception"
     ]
 
 
@@ -247,6 +282,14 @@ def test_another_job_with_the_same_run_id_is_reported() -> None:
     other = evolve(running("y z"), life=Life("new"), job="new", completed_in=Life("new"))
     assert sentences.store_lost(Restored(HELD, None, other, False, 1.0), SETTINGS) == [
         "store gpu-01:29400 was lost; run id none is in use by another job since, which this node joins as a newcomer"
+    ]
+    anew = evolve(running("a#2 z"), life=Life("new"), job="new", completed_in=Life("new"))
+    assert sentences.store_lost(Restored(HELD, None, anew, False, 1.0), SETTINGS) == [
+        "store gpu-01:29400 was lost; its nodes have begun run id none anew, which this node joins as a newcomer"
+    ]
+    over = edited(anew, "z", Close(Verdict(Ending.FAILED, 0, node("z"), Why.CANNOT_START)))
+    assert sentences.store_lost(Restored(HELD, None, over, False, 1.0), SETTINGS) == [
+        "run id none was closed FAILED after its nodes had begun it anew; for a new one use another --rdzv-id"
     ]
     over = edited(other, "y", Close(Verdict(Ending.FAILED, 0, node("y"), Why.CANNOT_START)))
     assert sentences.store_lost(Restored(HELD, None, over, False, 1.0), SETTINGS) == [

@@ -20,12 +20,14 @@ from processes import children_of, comes_true
 from elastic.cli import simulate_options
 from elastic.cli.main import run
 from elastic.cli.render import node_runs, recoveries
-from elastic.core.properties.strength import LAWS, Strength
+from elastic.core.properties.law import Strength
+from elastic.core.sim.features import FEATURES, PAIRS
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.run import tell
 from elastic.core.sim.sometimes import SOMETIMES
-from elastic.core.sim.story import Kind, parsed
+from elastic.core.sim.story import parsed
 from elastic.core.sim.swarm import DRAWN, Shape
-from elastic.core.sim.tally import MANY, Recovered, Tally
+from elastic.core.sim.tally import LAWS, MANY, Recovered, Tally
 
 PROPERTIES = '''\
 """Of a user's own."""
@@ -133,24 +135,26 @@ def timeless(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_closing_table_shows_what_was_done_and_what_was_seen(simulate: Simulate) -> None:
-    code, out = simulate("--runs=12", "--seed=0x5eed", "--jobs=1")
+    code, out = simulate("--runs=12", "--seed=0x5eed", "--jobs=1", "-v")
     lines = out.splitlines()
     assert code == 0
     assert re.fullmatch(r" 12 runs · [\d,]+ steps · 0\.\d simulated hours · [\d,]+ steps/s · \d+\.\d s", lines[0])
-    assert re.fullmatch(r" register    \d+ writes, [\d,]+ a second · \d+ rounds completed", lines[1])
-    assert re.match(r" faults      [a-z-]+ \d+  [a-z-]+ \d+  ", lines[2])
+    assert lines[1] == " violations  none"
+    assert lines[2] == " seed        0x5eed · any run again: elastic simulate --seed 0x5eed --only RUN"
+    assert re.fullmatch(r" register    \d+ writes, [\d,]+ a second · \d+ rounds completed", lines[3])
+    assert re.search(r"\n faults      [a-z-]+ \d+  [a-z-]+ \d+  ", out)
     assert re.search(rf' seen        \d+ of {len(SOMETIMES)} "sometimes" \(rarest: [^)]+, \d runs?\)\n', out)
     assert " never seen  " in out
     assert re.search(r"\n armed       S1 \d+  S2 \d+  ", out)
     assert re.search(r"\n excused     .*L3 \d+ of \d+", out)
     assert "\n NEVER ARMED " in out
-    assert " violations  none\n" in out
-    assert lines[-1] == " seed        0x5eed · any run again: elastic simulate --seed 0x5eed --only RUN"
+    short = simulate("--runs=12", "--seed=0x5eed", "--jobs=1")[1]
+    assert "\n NEVER ARMED " in short and not re.search(r"\n (armed|excused) ", short)
 
 
 def test_a_fresh_seed_is_printed(simulate: Simulate) -> None:
-    first, second = (simulate("--runs=1", "--jobs=1", "--faults=none")[1].split("--seed ")[1] for _ in range(2))
-    assert re.fullmatch(r"0x[0-9a-f]+ --only RUN\n", first)
+    first, second = (simulate("--runs=1", "--jobs=1", "--faults=none")[1].splitlines()[2] for _ in range(2))
+    assert re.fullmatch(r" seed        0x[0-9a-f]+ · .* --seed 0x[0-9a-f]+ --only RUN", first)
     assert first != second
 
 
@@ -158,6 +162,22 @@ def test_a_fault_that_was_asked_for_and_never_happened_is_named(simulate: Simula
     out = simulate("--runs=3", "--jobs=1", "--faults=unstartable,crash", "--operations=0")[1]
     assert "\n never done  crash, unstartable\n" in out
     assert "never done" not in simulate("--runs=3", "--jobs=1", "--operations=0")[1]
+
+
+def test_the_table_and_the_data_say_how_often_each_pair_of_features_met(simulate: Simulate) -> None:
+    given = ("--runs=3", "--seed=3", "--jobs=1", "--operations=0", "--with=links,echoes")
+    assert re.search(
+        rf"\n features    \d+ of {len(PAIRS)} pairs met \(rarest: [a-z-]+ and [a-z-]+, 0 runs\)\n", simulate(*given)[1]
+    )
+    pairs = json.loads(simulate(*given, "--json")[1])["pairs"]
+    assert list(pairs) == [",".join(pair) for pair in PAIRS]
+    assert pairs["links,echoes"] == 3
+
+
+def test_every_world_has_the_features_that_were_asked_for(simulate: Simulate) -> None:
+    simulate("--seed=3", "--only=1", "--with=reserves,links", "--story=x.story")
+    setting = parsed(Path("x.story").read_text().splitlines()).setting
+    assert setting.links and setting.reserves
 
 
 def test_the_result_is_the_same_on_one_core_and_on_several(simulate: Simulate) -> None:
@@ -210,7 +230,7 @@ def test_ctrl_c_ends_the_campaign_in_order_with_its_table(simulate: Simulate) ->
 
 @pytest.mark.parametrize("faults", ["-pause,-cut", "crash,fail", "all", "none"])
 def test_the_command_that_tells_a_run_again_has_the_options_that_shape_it(simulate: Simulate, faults: str) -> None:
-    shaped = f"--nodes=3 --min=2 --max=3 --faults={faults} --operations=9 --backend=lease"
+    shaped = f"--nodes=3 --min=2 --max=3 --faults={faults} --with=links,reserves --operations=9 --backend=lease"
     assert f"elastic simulate {shaped} --seed 0x3 --only RUN\n" in simulate(*shaped.split(), "--seed=3", "--runs=1")[1]
 
 
@@ -229,7 +249,8 @@ def test_a_violation_is_shrunk_written_and_told_with_the_command_that_replays_it
     assert f" replay      elastic simulate --property=own.py:one_failure --replay {stem}.story\n" in found
     story = Path(f"{stem}.story").read_text()
     assert all(f"   {line}\n" in found for line in story.splitlines())
-    assert [each.kind for each in parsed(story.splitlines()).operations].count(Kind.FAIL) == 2
+    fails = (Kind.FAIL, Kind.KILL_WORKER)
+    assert [each.kind in fails for each in parsed(story.splitlines()).operations].count(True) == 2
     assert "one failure: 2 failures" in Path(f"{stem}.svg").read_text()
 
 
@@ -276,10 +297,13 @@ def test_a_story_that_cannot_be_written_is_printed_all_the_same(simulate: Simula
     assert f" story       not written: {story}: is a directory\n" in out
 
 
-def test_a_property_of_whole_runs_has_a_sentence() -> None:
-    assert node_runs.sentence_of("G2") == "must hold: nobody joins with a worker alive, or that is drained"
-    assert node_runs.sentence_of("L3") == "must hold: no healthy node is evicted"
-    assert node_runs.sentence_of("V10") is None
+def test_each_law_has_a_sentence() -> None:
+    assert (
+        node_runs.sentence_of("G2")
+        == "must hold: No node joins with a worker alive, except into MOVING, and no drained one joins."
+    )
+    assert node_runs.sentence_of("V1") == "must hold: In a complete round no seat is EXPECTED."
+    assert node_runs.sentence_of("my own") is None
 
 
 # --- one run, told
@@ -340,6 +364,7 @@ MISTAKES = [
     ("--min=3 --max=2", "--min=3: the minimum is above the maximum (2); write --max=3 too"),
     ("--seed=x", "--seed=x: write a number from 0 to 2^64 - 1, like 0x5eed"),
     ("--seed=-1", "--seed=-1: write a number from 0 to 2^64 - 1, like 0x5eed"),
+    ("--with=links,etcd", f"--with=links,etcd: 'etcd' is no feature; write some of {', '.join(FEATURES)}"),
     ("--backend=etcd", "--backend=etcd: write cas or lease"),
     ("--property=own.py", "--property=own.py: write FILE.py:FUNCTION"),
     ("--property=none.py:f", "--property=none.py:f: no such file or directory"),
@@ -428,8 +453,8 @@ def test_a_property_imports_the_modules_beside_it(
 
 def test_a_process_that_is_killed_is_told_in_one_line_and_is_no_violation(mistaken: Callable[..., str]) -> None:
     assert mistaken("--seed=7", "--jobs=2", "--property=own.py:kills") == (
-        "--jobs=2: one of these processes was killed, for want of memory or by a property, after 0 runs of seed 0x7; write "
-        "--jobs=1"
+        "--jobs=2: one of these processes was killed, by the out-of-memory killer or by a property, after 0 runs of seed "
+        "0x7; write --jobs=1"
     )
 
 
@@ -460,13 +485,20 @@ def test_faults_are_listed_or_left_out(text: str, kinds: frozenset[Kind]) -> Non
 
 
 def test_a_law_that_many_runs_with_all_faults_never_armed_is_a_warning() -> None:
-    tally = Tally(runs=10_000, sometimes=(), strength=Strength(Counter(dict.fromkeys(LAWS, 1))))
+    tally = Tally(runs=10_000, sometimes=(), strength=Strength(Counter(dict.fromkeys(LAWS, 1))), pairs=Counter(PAIRS))
     assert node_runs.shows_enough(Shape(), tally)
     del tally.strength.armed["R6"]
     assert not node_runs.shows_enough(Shape(), tally)
-    table = "\n".join(node_runs.found(tally, (), node_runs._warning(tally)))
+    table = "\n".join(node_runs.found(tally, (), node_runs._warning(tally), strengths=False))
     assert " NEVER ARMED R6 (a restore over the register of another job)\n" in table
     assert " WARNING     1 thing that must be seen never were" in table
+
+
+def test_a_pair_of_features_that_many_runs_with_all_faults_never_showed_is_a_warning() -> None:
+    armed = Strength(Counter(dict.fromkeys(LAWS, 1)))
+    tally = Tally(runs=10_000, sometimes=(), strength=armed, pairs=Counter(PAIRS[1:]))
+    assert not node_runs.shows_enough(Shape(), tally)
+    assert node_runs._warning(tally).startswith("1 thing that must be seen never were")
 
 
 def test_a_sometimes_that_many_runs_with_all_faults_never_showed_is_a_warning() -> None:

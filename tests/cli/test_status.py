@@ -8,9 +8,9 @@ import pytest
 from attrs import evolve
 from narration import FAULT, Story
 
-from elastic.adapters.report.news import LogsLost, Recorded, TraceLost
+from elastic.adapters.report.news import Recorded, Remark, SuspectedHang, TraceLost
 from elastic.core.group import Alone
-from elastic.core.group.state import Beaten, Elapsed, Over, Reaped, Signalled
+from elastic.core.group.state import Beaten, Elapsed, Over, Raised, Reaped, Signalled
 from elastic.core.world import Why
 
 
@@ -36,6 +36,35 @@ def test_a_job_that_goes_well_prints_only_its_end() -> None:
         elastic  all 2 workers succeeded
         """
     )
+
+
+def test_ranks_that_end_early_are_named_after_a_minute_and_then_ever_more_rarely() -> None:
+    story = Story(workers=4)
+    story.starts(0.0)
+    story.exits(0, 0, 10.0)
+    story.exits(2, 0, 20.0)
+    story.lasts(79.9)
+    story.lasts(1599.0)
+    story.exits(1, 0, 1600.0)
+    story.exits(3, 0, 1601.0)
+    story.lasts(1602.0)
+    story.reads(
+        """
+        elastic  round 0: 1 node, 4 workers, started in 0.0 s
+        elastic  ranks 0, 2 ended with exit code 0, 01:00 ago, and ranks 1, 3 run on
+        elastic  ranks 0, 2 ended with exit code 0, 05:00 ago, and ranks 1, 3 run on
+        elastic  ranks 0, 2 ended with exit code 0, 25:00 ago, and ranks 1, 3 run on
+        """
+    )
+
+
+def test_a_suspected_hang_names_the_ranks_that_had_ended() -> None:
+    story = Story()
+    story.starts(0.0)
+    story.exits(0, 0, 0.0)
+    story.status.saw(SuspectedHang(0, 60.0, ()))
+    assert story.out.getvalue().endswith(" ago, and rank 1 runs on\n")
+    assert " · rank 0 ended with exit code 0, " in story.out.getvalue()
 
 
 def test_a_failure_shows_its_cause_then_its_cost_then_the_time_to_recover() -> None:
@@ -116,6 +145,32 @@ def test_a_worker_that_does_not_stop_is_named_once_and_then_killed() -> None:
     assert story.status.until is None
 
 
+def test_a_worker_that_raised_and_does_not_end_is_killed_with_a_line() -> None:
+    story = Story()
+    story.starts(0.0)
+    story.happens(Raised(1, story.at(1.0), story.at(1.0)))
+    story.exits(0, -15, 1.2)
+    story.happens(Elapsed(story.at(3.0)), Elapsed(story.at(31.0)))
+    story.reads(
+        """
+        elastic  round 0: 1 node, 2 workers, started in 0.0 s
+        elastic  local rank 1: still running 30 s after its exception, killed
+        """
+    )
+
+
+def test_a_round_that_ends_by_echoes_alone_says_that_the_cause_is_open() -> None:
+    story = Story()
+    story.starts(0.0)
+    story.happens(Raised(1, story.at(1.0), story.at(1.0), is_echo=True), Elapsed(story.at(1.5)))
+    story.reads(
+        """
+        elastic  round 0: 1 node, 2 workers, started in 0.0 s
+        elastic  the round ends; which worker failed first is open: those on record say only that a peer is gone or silent
+        """
+    )
+
+
 def test_a_signal_is_passed_on_and_a_second_one_kills() -> None:
     story = Story()
     story.starts(0.0)
@@ -141,7 +196,7 @@ def test_a_signal_while_no_worker_runs() -> None:
 
 def test_a_round_without_log_files_is_reported() -> None:
     story = Story()
-    story.status.saw(LogsLost("logs/none_1: no space left on device: the output of round 0 is on the console only"))
+    story.status.saw(Remark("logs/none_1: no space left on device: the output of round 0 is on the console only"))
     story.starts(0.12)
     story.reads(
         """

@@ -11,16 +11,15 @@ from narration import FAULT
 from worlds import node, running
 
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.report.metrics import label_of
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.notes import StandbyNote
 from elastic.adapters.web_server import WebServer
-from elastic.cli.looking import Looking
+from elastic.cli.looking import Looking, _Beat
 from elastic.cli.render.history import History
 from elastic.cli.render.job import Job
 from elastic.cli.status_page import _metrics, _tell
 from elastic.core.rendezvous import RendezvousState
-from elastic.core.world import Node
+from elastic.core.world import Node, name_of
 
 FIRST, SECOND = "10.0.0.1/0123abcd", "10.0.0.1/torchrun-4567cdef"
 
@@ -35,7 +34,7 @@ def on_one_host(names: str) -> RendezvousState:
 def scraped(job: Job) -> list[str]:
     """Return the samples that name a node."""
     looking = Looking(MemoryBackend(MemoryStore(), SystemClock()), History(job))
-    looking._beats = {each: (1, looking.at()) for each in job.state.seats} if job.state else {}
+    looking._beats = {each: _Beat(1, looking.at(), 0.0) for each in job.state.seats} if job.state else {}
     return [line for line in _metrics(looking).body.decode().splitlines() if "{node=" in line]
 
 
@@ -47,7 +46,7 @@ def test_a_counter_keeps_its_node_and_never_falls_whoever_else_is_there() -> Non
 
 
 def test_a_node_without_an_id_goes_by_its_host() -> None:
-    assert [label_of(Node(slot, 1), "vm") for slot in ("gpu-02", "rack/7", FIRST, SECOND)] == [
+    assert [name_of(Node(slot, 1), "vm") for slot in ("gpu-02", "rack/7", FIRST, SECOND)] == [
         *("gpu-02", "rack/7"),
         *("vm", "vm"),
     ]
@@ -71,5 +70,5 @@ def test_the_first_cause_is_what_the_job_s_launchers_report(scope: str, causes: 
     with closing(WebServer("localhost", 0, {}, "/events")) as server:
         _tell(Looking(MemoryBackend(MemoryStore(), SystemClock()), History(job)), server)
         _, event = server._events["state"]
-    told = json.loads(event.decode().partition("data: ")[2])
+    told = json.loads(event())
     assert [each["cause"] for each in told["failures"]] == causes
