@@ -41,7 +41,7 @@ SMALL: Mapping[str, tuple[Shape, int, int, int]] = {
     "no fault": (small(faults=0), 957, 1_732, 8),
     "stuck in C": (small("is stuck"), 6_429, 12_812, 56),
     "a lost host": (small("is lost"), 6_633, 9_028, 226),
-    "a lost host, and a section": (small("is lost", sections=1), 19_017, 27_274, 532),
+    "a lost host, and a section": (small("is lost", sections=1), 23_425, 32_818, 596),
     "a death": (small("dies"), 22_343, 34_974, 496),
     "a monitor that dies": (small("monitor dies"), 3_828, 10_500, 32),
     "a thread that starves": (small("starves"), 17_451, 35_714, 146),

@@ -23,10 +23,12 @@ from elastic.core.group.state import (
     Elapsed,
     Event,
     Exited,
+    Exiting,
     Gone,
     Join,
     Noticed,
     Over,
+    Raised,
     Ready,
     ReadyToLeave,
     Reaped,
@@ -96,6 +98,9 @@ class Shell:
             events += [Exited(rank, 0, now, now)] * 3 + [Exited(rank, 1, now, now), Exited(rank, -9, now - 1.0, now)]
             if self.group.settings.alone:
                 events += [Exited(rank, code, now, now) for code in (71, 76, 79, 79)]
+            events += self.told(rank)
+        if self.group.failures.echo_at is not None:
+            events += self.after_an_echo()
         if not self.group.running:
             events += [Reaped(now)] * 3
         if not self.group.joins:
@@ -105,7 +110,8 @@ class Shell:
         if self.group.phase is Phase.BARRIER and self.group.heard_by is not None:
             events += [Elapsed(max(now, self.group.heard_by))] * 2
         if self.group.notice:
-            events += [ReadyToLeave(0, now), Elapsed(now), Elapsed(now)]
+            events += [ReadyToLeave(0, now), Elapsed(now), *[Elapsed(max(now, self.group.until or now))] * 3]
+            events += [Exited(rank, 1, now, now, is_echo=True) for rank in sorted(self.group.running)] * 3
         if self.commands.count(Check()) > self.checked:
             events += [Checked(True, "", now)] * 3 + [Checked(False, "broken", now)]
         if self.group.phase is Phase.MOVING:
@@ -114,6 +120,24 @@ class Shell:
             events += [Ready(world(self.round + 1, generation=self.generation), now)] * 3
             events += [Ready(world(self.round + 1, generation=self.round + 1), now)]
         return events
+
+    def told(self, rank: int) -> list[Event]:
+        """Return what can come of a worker that reports how it fails, or whose failure reads like an echo."""
+        now = self.now
+        return [
+            Exited(rank, 1, now, now, is_echo=True),
+            Exited(rank, 1, now, now, began_at=now - 1.0),
+            Raised(rank, now, now, is_echo=True),
+            Raised(rank, now, now) if rank else Exiting(rank, now, now),
+        ]
+
+    def after_an_echo(self) -> list[Event]:
+        """Return what ends the wait for the cause of an echo: all workers end, or the time passes, or the round is over."""
+        now = self.now
+        ends: list[Event] = [Exited(rank, -15, now, now) for rank in sorted(self.group.running)]
+        over = Over(self.round, Why.FAILED, node("b"), now, self.fresh)
+        waits = [over, Elapsed(max(now, self.group.until or now)), *self.rare()[:3]]
+        return ends * 5 or waits * 3
 
     @property
     def fresh(self) -> Generation:

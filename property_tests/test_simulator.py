@@ -16,49 +16,34 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from elastic.core.properties.strength import LAWS
+from elastic.core.sim.features import FEATURES
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.run import converges, tell, wander
 from elastic.core.sim.simulation import World
 from elastic.core.sim.sometimes import SOMETIMES
-from elastic.core.sim.story import QUICK, Backend, Kind, Operation, Setting, Story, slot
-from elastic.core.sim.swarm import FAULTS, LINK_FAULTS, LOSSES, NOTICES, Shape
+from elastic.core.sim.story import Operation, Setting, Story, slot
+from elastic.core.sim.swarm import Shape
+from elastic.core.sim.swarm import setting as drawn
+from elastic.core.sim.tally import LAWS
 
 NODES = 4
 SPANS = st.sampled_from((0.001, 0.02, 0.3, 1.0, 2.5, 4.0, 6.5, 12.0))
-SPANS_OF = {kind: st.sampled_from(spans) for kind, spans in {**FAULTS, **LOSSES, **LINK_FAULTS, **NOTICES}.items()}
+SPANS_OF = {kind: st.sampled_from(kind.row.spans) for kind in Kind if kind.takes_span} | {Kind.PASS: SPANS}
 """Faults last as long as in the simulator's own worlds: workers that outlive their agent for longer are in no promise."""
 SLOTS = st.integers(0, NODES - 1).map(slot)
 
 
 @st.composite
 def some_settings(draw: st.DrawFn) -> Setting:
-    most = draw(st.integers(1, NODES))
-    return evolve(
-        QUICK,
-        nodes=NODES,
-        min=draw(st.integers(1, most)),
-        max=most,
-        restarts=draw(st.sampled_from((0, 1, 3))),
-        workers=draw(st.integers(1, 2)),
-        backend=draw(st.sampled_from(Backend)),
-        seed=draw(st.integers(0, 2**16)),
-        drift=draw(st.sampled_from((0.0, 0.01))),
-        last_call=draw(st.sampled_from((0.0, 2.0))),
-        barrier=draw(st.sampled_from((0.0, 2.0))),
-        fence=draw(st.sampled_from((0.0, 3.0))),
-        helping=draw(st.sampled_from((8, 1))),
-        first_target=draw(st.sampled_from((0, most))),
-        named=draw(st.integers(0, 1)),
-        standbys=draw(st.sampled_from((0.0, 2.0))),
-    )
+    """Draw a setting as the simulator does, with some features by name."""
+    features = draw(st.frozensets(st.sampled_from(list(FEATURES)), max_size=6))
+    return drawn(lambda n: draw(st.integers(0, n - 1)), Shape(nodes=NODES, features=features))
 
 
 @st.composite
 def an_operation(draw: st.DrawFn) -> Operation:
     kind = draw(st.sampled_from((*Kind, *[Kind.PASS] * 10, *[Kind.START] * 5)))
-    return Operation(
-        kind, draw(SLOTS) if kind.takes_node else "", draw(SPANS_OF.get(kind, SPANS)) if kind.takes_span else 0.0
-    )
+    return Operation(kind, draw(SLOTS) if kind.takes_node else "", draw(SPANS_OF[kind]) if kind.takes_span else 0.0)
 
 
 @settings(max_examples=5 * settings.default.max_examples if settings.default else 500)
@@ -142,7 +127,7 @@ def test_S12_no_decision_depends_on_what_another_hosts_clock_shows() -> None:
 
 PROGRAM = """
 from elastic.core.sim.run import wander
-from elastic.core.sim.swarm import FAULTS, LINK_FAULTS, LOSSES, NOTICES, Shape
+from elastic.core.sim.swarm import Shape
 for seed in range(30):
     run = wander(seed, Shape(nodes=4), lambda at, who, what: print(at, who, what))
     print(run.story, sorted(run.world.counts.items()))
