@@ -215,9 +215,9 @@ class Agent:
                 with regularly():
                     return self._regular.heartbeats(nodes)
             case Propose(proposal):
-                return Counted(self._asks.put_proposal(self.node, proposal))
+                return Counted(self._asks.notes.put_proposal(self.node, proposal))
             case Gather(nodes, entering):
-                return Proposals(self._asks.proposals(nodes, entering))
+                return Proposals(self._asks.notes.proposals(nodes, entering))
             case other:
                 raise AssertionError(other)
 

@@ -19,8 +19,8 @@ from statistics import median, quantiles
 from measuring import HERE, facts, stage, stop_on_signals
 
 from elastic.adapters.launch_settings import STACKS_SIGNAL
-from elastic.adapters.workers.stack_handler import StackHandler
 from elastic.adapters.workers.stacks import see
+from elastic.adapters.workers.start_up import StackHandler, StartUp
 
 HANDLER = StackHandler(STACKS_SIGNAL, 1023)
 LOOKS = 100
@@ -30,7 +30,7 @@ class Training:
     """A process that trains when it is told to."""
 
     def __init__(self, has_handler: bool) -> None:
-        environment = HANDLER.environment(os.environ) if has_handler else None
+        environment = StartUp(HANDLER, 1022).environment(os.environ) if has_handler else None
         command = [sys.executable, "-u", str(HERE / "programs" / "trains.py")]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from attrs import frozen
-from mutation import CALLS, Answer, Edit, Mutant, in_a_fork, mutate, sources, tested, warm
+from mutation import CALLS, Answer, Edit, Mutant, in_a_mutant, tested, warm
 
 CALLS_ALONE = "elastic.core.sim.calls.walk", "walked"
 OVER_NODES = "elastic.core.sim.calls.nodes_walk", "walked_over_nodes"
@@ -60,24 +60,22 @@ def found(known: Known, seeds: Iterable[int], finds: int) -> Answer:
     mutant = known.mutant
 
     def look() -> Answer:
-        mutate(sources(mutant))
         module, walked = OVER_NODES if known.nodes else CALLS_ALONE
         walk = getattr(importlib.import_module(module), walked)
         broken = [(run.steps, seed, *run.broken) for seed, run in _runs(walk, seeds, finds)]
         steps, seed, number, fact = min(broken, default=(0, 0, "", "survives"))
         return {"mutant": mutant.name, "number": number, "seed": seed, "steps": steps, "fact": fact}
 
-    return in_a_fork(look, TIMEOUT_S)
+    return in_a_mutant(mutant, look, TIMEOUT_S)
 
 
 def failed(mutant: Mutant) -> Answer:
     """Return the directed test of this mutant if it fails."""
 
     def look() -> Answer:
-        mutate(sources(mutant))
         return {"mutant": mutant.name, **tested(mutant.test)}
 
-    return in_a_fork(look, TIMEOUT_S)
+    return in_a_mutant(mutant, look, TIMEOUT_S)
 
 
 def _runs(walked: Callable[[int], Any], seeds: Iterable[int], finds: int) -> Iterator[tuple[int, Any]]:

@@ -1,7 +1,8 @@
 """Put bugs into the core, one at a time, and tell what finds each of them.
 
-The mutants are rows of property_tests/mutants.toml. Each mutant runs in a forked process of its own. There the modules that
-it changes, and those that import them, are imported anew with the changed text, and nothing is written.
+The mutants are rows of property_tests/mutants.toml. Each mutant runs in a forked process of its own, and nothing is written.
+There the functions that it changes are given their new code where they are (`patched`). If it changes something else, or is
+not killed so, the modules that it changes, and those that import them, are imported anew with the changed text (`mutate`).
 
   mutation.py check            tell whether its recorded story, or its directed test, kills each mutant; one JSON line each
   mutation.py search           look for a story by which each mutant breaks a property; --record keeps the shortest
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
+import inspect
 import json
 import os
 import signal
@@ -26,7 +29,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import resolve_name
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import hypothesis  # noqa: F401  loaded once, for all forks
@@ -162,6 +165,54 @@ def mutate(texts: Mapping[str, str]) -> None:
     sys.meta_path.insert(0, Mutating(texts))
 
 
+def patched(texts: Mapping[str, str]) -> bool:
+    """Give the functions of these modules the code that they have in these texts, and return True. Return False, and change
+    nothing, where a text changes more than functions, or functions that are not here."""
+    changes: dict[tuple[str, str, int], CodeType] = {}
+    for name, text in texts.items():
+        path = str(getattr(sys.modules.get(name), "__file__", ""))
+        if not path:
+            return False
+        try:
+            changed = _changed(compile(Path(path).read_text(), path, "exec"), compile(text, path, "exec"))
+        except SyntaxError:
+            return False
+        if changed is None:
+            return False
+        changes |= {(path, old.co_qualname, old.co_firstlineno): new for old, new in changed}
+    code = [(each, each.__code__) for each in gc.get_objects() if type(each) is FunctionType]
+    found = [
+        (each, key) for each, old in code if (key := (old.co_filename, old.co_qualname, old.co_firstlineno)) in changes
+    ]
+    if {key for _, key in found} != changes.keys():
+        return False
+    for function, key in found:
+        function.__code__ = changes[key]
+    return True
+
+
+def _changed(old: CodeType, new: CodeType) -> list[tuple[CodeType, CodeType]] | None:
+    """Return the functions in these two texts of a module, or of a class, that differ; None if more than functions does."""
+    is_function = bool(old.co_flags & inspect.CO_OPTIMIZED)
+    inner, others = _parts(old), _parts(new)
+    same = old.co_code == new.co_code and old.co_names == new.co_names and inner[0] == others[0]
+    below = [_changed(*pair) for pair in zip(inner[1], others[1], strict=True)] if same else [None]
+    if not is_function:
+        return None if None in below else [change for those in below for change in those or ()]
+    return [] if not any(below) and None not in below else [(old, new)] if _fits(old, new) else None
+
+
+def _parts(code: CodeType) -> tuple[str, list[CodeType]]:
+    """Return a text of the constants of this code, and the codes among them."""
+    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+    values = repr([type(each) if isinstance(each, CodeType) else each for each in code.co_consts])
+    return f"{code.co_name} {code.co_varnames} {code.co_freevars} {code.co_cellvars} {values}", inner
+
+
+def _fits(old: CodeType, new: CodeType) -> bool:
+    return old.co_freevars == new.co_freevars and old.co_name == new.co_name
+
+
 def warm() -> None:
     """Import what all mutants run, so that a fork imports only what its mutant changes."""
     for name in SIMULATORS:
@@ -270,6 +321,20 @@ def in_a_fork(does: Callable[[], Answer], timeout_s: int = TIMEOUT_S) -> Answer:
     return json.loads(text) if text else {"error": f"no answer in {timeout_s} s"}
 
 
+def in_a_mutant(mutant: Mutant, does: Callable[[], Answer], timeout_s: int = TIMEOUT_S) -> Answer:
+    """Call this in a forked process with the mutant, and return the answer that kills it, or else the last."""
+
+    def quick() -> Answer:
+        return does() if patched(sources(mutant)) else {}
+
+    def slow() -> Answer:
+        mutate(sources(mutant))
+        return does()
+
+    answer = in_a_fork(quick, timeout_s)
+    return answer if answer.get("number") or answer.get("test") else in_a_fork(slow, timeout_s)
+
+
 # --- in the parent
 
 
@@ -278,11 +343,10 @@ def check(those: Iterable[Mutant]) -> Iterator[Answer]:
     warm()
     for mutant in those:
 
-        def mutated(mutant: Mutant = mutant) -> Answer:
-            mutate(sources(mutant))
+        def killed(mutant: Mutant = mutant) -> Answer:
             return tested(mutant.test) if mutant.test else told(mutant.story.read_text())
 
-        yield {"mutant": mutant.name} | in_a_fork(mutated, CHECK_S)
+        yield {"mutant": mutant.name} | in_a_mutant(mutant, killed, CHECK_S)
 
 
 def search(those: Iterable[Mutant], runs: int, finds: int, record: bool) -> Iterator[Answer]:

@@ -51,7 +51,7 @@ def say(*words: object) -> None:
 
 def options() -> dict[str, Any]:
     """Hangs are looked for with one soft limit; fast: what the peer's user can turn down."""
-    made: dict[str, Any] = {}
+    made: dict[str, Any] = {"fresh_after": None} if WRAPPER == "elastic" else {}
     if HOW in ("sleep", "c", "gil"):
         interval = timedelta(milliseconds=100)
         made |= {"soft_timeout": timedelta(seconds=SOFT_S), "hard_timeout": timedelta(seconds=HARD_S)}

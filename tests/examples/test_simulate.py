@@ -88,6 +88,14 @@ def test_settings_that_cannot_be_are_refused(downtime: ModuleType, given: str, n
     assert named in result.output
 
 
+@pytest.mark.parametrize(("given", "code", "says"), [([], 0, "20 runs and no violation"), (["--careless"], 1, "S7: ")])
+def test_a_simulator_of_one_s_own_is_held_to_our_laws(
+    given: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert loaded("judge_your_own").main(given) == code
+    assert says in capsys.readouterr().out
+
+
 def test_the_bare_core_comes_back_after_a_failure_with_a_dictionary_for_a_store() -> None:
     program = [sys.executable, str(EXAMPLES / "drive_it_yourself.py")]
     told = subprocess.run(program, capture_output=True, text=True, check=True).stdout.splitlines()

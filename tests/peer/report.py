@@ -22,8 +22,9 @@ from torchworld import Peers
 
 from elastic.core.group import Outcome
 from elastic.core.sim import narration, run
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.process import Process
-from elastic.core.sim.story import Kind, Story, name
+from elastic.core.sim.story import Story, name
 from elastic.core.sim.swarm import Shape
 from elastic.core.world import Verdict
 
@@ -77,7 +78,7 @@ def counted(family: Family, runs: int) -> tuple[Counter[str], Counter[str]]:
 
 
 def _outcome(process: Process) -> Outcome | None:
-    return process.outcome
+    return process.agent.outcome
 
 
 def table(runs: int) -> None:
@@ -109,7 +110,7 @@ def show(story: Story, peers: Peers) -> None:
         print(f"  {WORDS[finding.number]}: {finding.text} (at {finding.at:.1f} s)")
     print("ours:", ours.violation or "nothing is broken")
     for process in ours.world.by_node.values():
-        print(f"  {name(process.node)} {narration.outcome(process.outcome) if process.outcome else 'runs'}")
+        print(f"  {name(process.node)} {narration.outcome(process.agent.outcome) if process.agent.outcome else 'runs'}")
 
 
 def main() -> None:

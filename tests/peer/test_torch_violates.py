@@ -34,12 +34,12 @@ def ours(story: Story, ends: bool = True) -> run.Run:
 
 
 def outcomes(said: run.Run) -> dict[str, Outcome | None]:
-    return {name(node): process.outcome for node, process in said.world.by_node.items()}
+    return {name(node): process.agent.outcome for node, process in said.world.by_node.items()}
 
 
 def endings(said: run.Run) -> set[Ending | None]:
     """Return the endings of all agents that have ended."""
-    ended = [process.outcome for process in said.world.by_node.values() if process.outcome is not None]
+    ended = [process.agent.outcome for process in said.world.by_node.values() if process.agent.outcome is not None]
     return {each.ending if isinstance(each, Verdict) else None for each in ended}
 
 
@@ -79,7 +79,7 @@ def test_ours_gives_the_spare_no_seat_of_a_live_member() -> None:
 
 def test_ours_evicts_nobody_for_an_outage_or_for_a_clock() -> None:
     for which in ("outage", "clock"):
-        assert not any(process.evicted for process in ours(PINS[which].story).world.by_node.values())
+        assert not any(process.agent.evicted for process in ours(PINS[which].story).world.by_node.values())
 
 
 def test_ours_takes_the_node_that_stood_still_in_again() -> None:

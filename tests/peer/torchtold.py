@@ -12,8 +12,9 @@ from torchclock import clocked
 from torchjudge import is_over, notes_lost, notes_outcomes, notes_restless, rests
 from torchworld import Narrator, Peers, TorchWorld
 
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.run import HOP_S, patience
-from elastic.core.sim.story import Kind, Operation, Story
+from elastic.core.sim.story import Operation, Story
 
 
 def told(story: Story, peers: Peers | None = None, tell: Narrator | None = None, ends: bool = True) -> TorchWorld:

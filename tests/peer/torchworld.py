@@ -21,8 +21,9 @@ from torchstore import TorchStore
 
 from elastic.core.sim.chance import Choose, seeded
 from elastic.core.sim.future import Future
+from elastic.core.sim.kinds import Kind
 from elastic.core.sim.network import ANSWER_TIMEOUT_S, DELAYS_S
-from elastic.core.sim.story import Kind, Operation, Setting
+from elastic.core.sim.story import Operation, Setting
 from elastic.core.sim.workers import DEATHS_S, STOPS_S
 
 Narrator = Callable[[float, str, str], None]
