@@ -14,11 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from statistics import median
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from attrs import evolve
@@ -28,9 +28,19 @@ from worlds import arrived, edited, node, profile, register
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.rendezvous.heart import Heart
 from elastic.adapters.rendezvous.loop import RendezvousLoop, ToRecord
-from elastic.adapters.report.news import Notice, Recorded, Restored, Seen, StoreBack, StoreSilent, Told, Trace
-from elastic.adapters.store.notes import StandbyNote
-from elastic.adapters.store.port import FAULTS_MAX, UNFIT_MAX, AgentBackend, Backend, OutcomeUnknown, OutOfReach
+from elastic.adapters.report.news import (
+    Notice,
+    Recorded,
+    Restored,
+    Seen,
+    StoodStill,
+    StoreBack,
+    StoreSilent,
+    Told,
+    Trace,
+)
+from elastic.adapters.store.notes import FAULTS, STACKS, STANDBYS, UNFIT, UNFIT_MAX, StandbyNote
+from elastic.adapters.store.port import Backend, Log, OutcomeUnknown, OutOfReach
 from elastic.adapters.store.queries import Query, Replies, Reply
 from elastic.core.rendezvous import (
     Arrive,
@@ -50,11 +60,11 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
-from elastic.core.world import Ending, Fault, Life, Profile, Stacks, Unfit, Verdict, Why, World
+from elastic.core.world import Ending, Fault, Life, Origin, Profile, Stacks, Unfit, Verdict, Why, World
 
 Clients = Callable[[], Backend]
 """Makes another client of the test's one store; the fixture closes them all."""
-AgentClients = Callable[[], AgentBackend]
+AgentClients = Callable[[], Backend]
 
 SOON_S = 20.0
 """How late what is pushed may come on a machine that is busy, or stands still for some seconds. What is never pushed comes
@@ -95,6 +105,19 @@ def fault(of: str, round: int = 0, message: str = "boom") -> Fault:
         log="/log",
         tail=("a", "b"),
     )
+
+
+@contextmanager
+def short(log: Log[Any], half: int) -> Iterator[None]:
+    """Let this log keep so many of its first and of its last records: to fill it takes a minute."""
+    sizes = log.first, log.last
+    try:
+        for name in ("first", "last"):
+            object.__setattr__(log, name, half)
+        yield
+    finally:
+        for name, size in zip(("first", "last"), sizes, strict=True):
+            object.__setattr__(log, name, size)
 
 
 def escapes(error: BaseException) -> None:
@@ -165,7 +188,7 @@ class Peer:
         self.backend = backend
         self.profile = profile(name)
         self.told: SimpleQueue[Told | Recorded] = SimpleQueue()
-        self.news: SimpleQueue[Seen | StoreSilent | StoreBack | Restored] = SimpleQueue()
+        self.news: SimpleQueue[Seen | StoreSilent | StoreBack | Restored | StoodStill] = SimpleQueue()
         held = Held(self.node, self.profile, settings, Life(life))
         took = trace.took if trace else lambda *given: None
         self.loop = RendezvousLoop(backend, held, SystemClock(), self._post, escapes, took)
@@ -457,20 +480,20 @@ class Conformance:
 
     def test_nobody_proposes_at_first(self, client: Clients) -> None:
         client().set(born(), None)
-        assert client().proposals([node("a"), node("b#7")]) == {}
-        assert client().proposals([]) == {}
+        assert client().notes.proposals([node("a"), node("b#7")]) == {}
+        assert client().notes.proposals([]) == {}
 
     def test_what_nodes_propose_is_known_to_all_and_counted(self, client: Clients) -> None:
         one, two = client(), client()
         one.set(state := born(), None)
         proposals = {node(of): Proposal(state.era, Arrive(profile(of))) for of in ("a", "b#2", "c")}
         counts = [
-            (one if index % 2 else two).put_proposal(of, proposal)
+            (one if index % 2 else two).notes.put_proposal(of, proposal)
             for index, (of, proposal) in enumerate(proposals.items())
         ]
         assert counts == [1, 2, 3]
-        assert client().proposals([*proposals, node("b")]) == proposals
-        assert client().proposals([node("c")]) == {node("c"): proposals[node("c")]}
+        assert client().notes.proposals([*proposals, node("b")]) == proposals
+        assert client().notes.proposals([node("c")]) == {node("c"): proposals[node("c")]}
 
     def test_a_proposal_takes_the_place_of_the_last_one_and_each_kind_is_counted_by_itself(
         self, client: Clients
@@ -479,52 +502,52 @@ class Conformance:
         one.set(state := born(), None)
         back, mark = Proposal(state.era, Arrive(profile("a"))), Proposal(state.era, Done(0))
         later = Proposal(Token(state.life, state.version + 5), Arrive(profile("a", 4711)))
-        assert [one.put_proposal(node("a"), proposal) for proposal in (back, mark, later)] == [1, 1, 1]
-        assert two.put_proposal(node("b"), later) == 2
-        assert client().proposals([node("a"), node("b")]) == {node("a"): later, node("b"): later}
+        assert [one.notes.put_proposal(node("a"), proposal) for proposal in (back, mark, later)] == [1, 1, 1]
+        assert two.notes.put_proposal(node("b"), later) == 2
+        assert client().notes.proposals([node("a"), node("b")]) == {node("a"): later, node("b"): later}
 
     def test_who_has_proposed_in_many_eras_reads_what_all_propose_in_this_one(self, client: Clients) -> None:
         one = client()
         one.set(state := born(), None)
         eras = [Token(state.life, version) for version in range(ERAS)]
-        assert [one.put_proposal(node("a"), Proposal(era, Done(0))) for era in eras] == [1] * ERAS
+        assert [one.notes.put_proposal(node("a"), Proposal(era, Done(0))) for era in eras] == [1] * ERAS
         for _ in range(3):
-            assert one.proposals([node("a")]) == {node("a"): Proposal(eras[-1], Done(0))}
-        assert client().put_proposal(node("b"), Proposal(eras[-1], Done(0))) == 2
+            assert one.notes.proposals([node("a")]) == {node("a"): Proposal(eras[-1], Done(0))}
+        assert client().notes.put_proposal(node("b"), Proposal(eras[-1], Done(0))) == 2
 
     def test_who_comes_late_with_a_proposal_of_before_changes_no_count_of_this_era(self, client: Clients) -> None:
         one, other = client(), client()
         one.set(state := born(), None)
         first, again = Proposal(state.era, Done(0)), Proposal(Token(state.life, state.version + 5), Done(1))
-        assert [one.put_proposal(node(of), first) for of in "abc"] == [1, 2, 3]
-        assert one.put_proposal(node("a"), again) == 1
-        one.put_proposal(node("b"), first)
-        assert other.put_proposal(node("d"), again) == 2
-        assert [one.put_proposal(node(of), again) for of in "bc"] == [3, 4]
+        assert [one.notes.put_proposal(node(of), first) for of in "abc"] == [1, 2, 3]
+        assert one.notes.put_proposal(node("a"), again) == 1
+        one.notes.put_proposal(node("b"), first)
+        assert other.notes.put_proposal(node("d"), again) == 2
+        assert [one.notes.put_proposal(node(of), again) for of in "bc"] == [3, 4]
 
     def test_who_proposes_to_enter_is_found_by_its_era(self, client: Clients) -> None:
         one, two = client(), client()
         one.set(state := born(), None)
         enter = {node(of): Proposal(state.era, Arrive(profile(of)), enters=True) for of in ("b", "c#2", "d")}
         back = Proposal(state.era, Arrive(profile("a")))
-        assert one.proposals([], state.era) == {}
-        assert [one.put_proposal(of, proposal) for of, proposal in enter.items()] == [1, 2, 3]
-        assert two.put_proposal(node("a"), back) == 1
-        assert two.proposals([], state.era) == enter
-        assert two.proposals([node("a")], state.era) == {node("a"): back, **enter}
-        assert two.proposals([node("a")]) == {node("a"): back}
+        assert one.notes.proposals([], state.era) == {}
+        assert [one.notes.put_proposal(of, proposal) for of, proposal in enter.items()] == [1, 2, 3]
+        assert two.notes.put_proposal(node("a"), back) == 1
+        assert two.notes.proposals([], state.era) == enter
+        assert two.notes.proposals([node("a")], state.era) == {node("a"): back, **enter}
+        assert two.notes.proposals([node("a")]) == {node("a"): back}
 
     def test_who_proposes_to_enter_again_is_found_once_and_in_the_last_era_only(self, client: Clients) -> None:
         one, two = client(), client()
         one.set(state := born(), None)
         later = Token(state.life, state.version + 5)
         first, again = (Proposal(state.era, Arrive(profile("b", port)), enters=True) for port in (1, 2))
-        assert [one.put_proposal(node("b"), first), one.put_proposal(node("b"), again)] == [1, 2]
-        assert two.proposals([], state.era) == {node("b"): again}
+        assert [one.notes.put_proposal(node("b"), first), one.notes.put_proposal(node("b"), again)] == [1, 2]
+        assert two.notes.proposals([], state.era) == {node("b"): again}
         moved = Proposal(later, Arrive(profile("b")), enters=True)
-        assert one.put_proposal(node("b"), moved) == 1
-        assert two.proposals([], later) == {node("b"): moved}
-        assert two.proposals([], state.era) == {}
+        assert one.notes.put_proposal(node("b"), moved) == 1
+        assert two.notes.proposals([], later) == {node("b"): moved}
+        assert two.notes.proposals([], state.era) == {}
 
     @pytest.mark.parametrize("enters", [False, True], ids=["back", "enter"])
     def test_of_many_who_propose_at_once_one_is_told_that_it_is_the_last(self, client: Clients, enters: bool) -> None:
@@ -533,50 +556,61 @@ class Conformance:
         names = [f"n{number}" for number in range(16)]
         clients, counts = [client() for _ in names], SimpleQueue[int]()
         puts = [
-            lambda c=c, of=of: counts.put(c.put_proposal(node(of), Proposal(state.era, Arrive(profile(of)), enters)))
+            lambda c=c, of=of: counts.put(
+                c.notes.put_proposal(node(of), Proposal(state.era, Arrive(profile(of)), enters))
+            )
             for c, of in zip(clients, names, strict=True)
         ]
         at_once(*puts)
         assert sorted(counts.get(timeout=ANSWER_S) for _ in names) == list(range(1, 17))
-        assert len(one.proposals([], state.era) if enters else one.proposals(map(node, names))) == 16
+        assert len(one.notes.proposals([], state.era) if enters else one.notes.proposals(map(node, names))) == 16
 
     def test_a_node_that_goes_takes_its_proposal_along(self, client: Clients) -> None:
         one, heart = client(), client()
         one.set(state := born(), None)
         back = Proposal(state.era, Done(0))
-        assert [one.put_proposal(node(of), back) for of in "ab"] == [1, 2]
+        assert [one.notes.put_proposal(node(of), back) for of in "ab"] == [1, 2]
         heart.heartbeat(node("a"), 1)
         heart.remove_heartbeat(node("a"))
-        assert client().proposals([node("a"), node("b")]) == {node("b"): back}
+        assert client().notes.proposals([node("a"), node("b")]) == {node("b"): back}
 
     # --- faults
 
     def test_a_job_begins_without_faults(self, client: Clients) -> None:
-        assert client().faults() == ()
+        assert client().notes.faults() == ()
 
     def test_faults_come_by_round_and_within_one_in_the_order_in_which_they_were_put(self, client: Clients) -> None:
         one, two = client(), client()
         put = [fault("b", 1), fault("a", 0, "first"), fault("b", 0, "second"), fault("a", 0, "third"), fault("a", 1)]
         for number, each in enumerate(put):
-            (one if number % 2 else two).put_fault(each)
-        assert client().faults() == (put[1], put[2], put[3], put[0], put[4])
+            (one if number % 2 else two).notes.add(FAULTS, each)
+        assert client().notes.faults() == (put[1], put[2], put[3], put[0], put[4])
+
+    def test_two_records_of_a_failure_count_once_in_the_place_of_the_first(self, client: Clients) -> None:
+        one, other = client(), fault("b")
+        raised = evolve(fault("a", message="ValueError: boom"), exit_code=None, origin=Origin.RAISE, at_s=7.5)
+        ended = evolve(raised, exit_code=-6, message="killed by SIGABRT", tail=("the last line",))
+        for each in (raised, other, ended):
+            one.notes.add(FAULTS, each)
+        assert client().notes.faults() == (evolve(raised, exit_code=-6, tail=("the last line",)), other)
 
     def test_no_fault_is_lost_when_many_are_put_at_once(self, client: Clients) -> None:
         put = [fault(f"n{number}") for number in range(16)]
         clients = [client() for _ in put]
-        at_once(*(lambda c=c, f=f: c.put_fault(f) for c, f in zip(clients, put, strict=True)))
-        assert sorted(each.node for each in client().faults()) == sorted(each.node for each in put)
+        at_once(*(lambda c=c, f=f: c.notes.add(FAULTS, f) for c, f in zip(clients, put, strict=True)))
+        assert sorted(each.node for each in client().notes.faults()) == sorted(each.node for each in put)
 
     def test_a_large_fault_survives(self, client: Clients) -> None:
         large = evolve(fault("a", message="ä\n" * 2_048), tail=("☃" * 4_096,) * 20)
-        client().put_fault(large)
-        assert client().faults() == (large,)
+        client().notes.add(FAULTS, large)
+        assert client().notes.faults() == (large,)
 
     def test_of_more_faults_than_a_record_shows_the_first_and_the_last_are_kept(self, client: Clients) -> None:
-        one, half = client(), FAULTS_MAX // 2
-        for number in range(FAULTS_MAX + 3):
-            one.put_fault(fault("a", number))
-        assert [each.round for each in client().faults()] == [*range(half), *range(half + 3, FAULTS_MAX + 3)]
+        one = client()
+        with short(FAULTS, 40):
+            for number in range(83):
+                one.notes.add(FAULTS, fault("a", number))
+            assert [each.round for each in client().notes.faults()] == [*range(40), *range(43, 83)]
 
     # --- clients
 
@@ -645,7 +679,7 @@ class Conformance:
             verdicts = [_verdict(peer) for peer in peers]
             assert {verdict.ending for verdict in verdicts} == {Ending.SUCCEEDED}
             assert all(verdict == verdicts[0] for verdict in verdicts)
-            assert client().faults() == (fault("n0"),)
+            assert client().notes.faults() == (fault("n0"),)
             assert comes_true(lambda: None not in observer.heartbeats(nodes).counters.values())
         assert set(observer.heartbeats(nodes).counters.values()) == {None}
 
@@ -671,46 +705,46 @@ class AgentConformance:
 
     def test_the_last_note_of_a_node_is_read_and_a_node_without_one_is_left_out(self, client: AgentClients) -> None:
         writer, reader = client(), client()
-        assert reader.notes([]) == {}
-        assert reader.notes([node("a")]) == {}
-        writer.put_note(node("a"), StandbyNote(0, None))
-        writer.put_note(node("b"), StandbyNote(1, 0.25))
-        writer.put_note(node("a"), StandbyNote(2, 1.5))
-        read = reader.notes([node("c"), node("b"), node("a")])
+        assert reader.notes.read(STANDBYS, []) == {}
+        assert reader.notes.read(STANDBYS, [node("a")]) == {}
+        writer.notes.put(STANDBYS, node("a"), StandbyNote(0, None))
+        writer.notes.put(STANDBYS, node("b"), StandbyNote(1, 0.25))
+        writer.notes.put(STANDBYS, node("a"), StandbyNote(2, 1.5))
+        read = reader.notes.read(STANDBYS, [node("c"), node("b"), node("a")])
         assert read == {node("a"): StandbyNote(2, 1.5), node("b"): StandbyNote(1, 0.25)}
 
     def test_a_node_that_goes_takes_its_note_along(self, client: AgentClients) -> None:
         writer, heart, note = client(), client(), StandbyNote(1, 0.25)
         for of in "ab":
-            writer.put_note(node(of), note)
+            writer.notes.put(STANDBYS, node(of), note)
         heart.remove_heartbeat(node("a"))
-        assert client().notes([node("a"), node("b")]) == {node("b"): note}
+        assert client().notes.read(STANDBYS, [node("a"), node("b")]) == {node("b"): note}
 
     def test_of_each_node_the_stacks_that_it_put_last_are_kept(self, client: AgentClients) -> None:
         one, two = client(), client()
-        assert one.stacks([node("a"), node("b")]) == () == one.stacks([])
+        assert one.notes.read(STACKS, [node("a"), node("b")]) == {} == one.notes.read(STACKS, [])
         of_a, later = Stacks(node("a"), 0, ((0, "at x.py:1 in ☃"),)), Stacks(node("a"), 1, ((2, "asleep"),))
         of_b = Stacks(node("b"), 0)
         for each in (of_a, of_b):
-            one.put_stacks(each)
-        assert set(two.stacks([node("a"), node("c"), node("b")])) == {of_a, of_b}
-        two.put_stacks(later)
-        assert one.stacks([node("a")]) == (later,)
+            one.notes.put(STACKS, each.node, each)
+        assert two.notes.read(STACKS, [node("a"), node("c"), node("b")]) == {of_a.node: of_a, of_b.node: of_b}
+        two.notes.put(STACKS, later.node, later)
+        assert one.notes.read(STACKS, [node("a")]) == {later.node: later}
 
     def test_the_last_nodes_that_stay_out_are_on_record(self, client: AgentClients) -> None:
         one, two = client(), client()
-        assert one.unfit() == ()
+        assert one.notes.all(UNFIT) == ()
         put = [Unfit(node(f"n{number}"), "host ☃", "12:00", f"reason {number}") for number in range(UNFIT_MAX + 2)]
         for each in put:
-            one.put_unfit(each)
-        assert list(two.unfit()) == put[2:]
+            one.notes.add(UNFIT, each)
+        assert list(two.notes.all(UNFIT)) == put[2:]
 
     def test_the_stacks_of_many_nodes_are_read_at_once(self, client: AgentClients) -> None:
         names = [f"n{number}" for number in range(40)]
         put = [Stacks(node(name), 0, ((number, "x" * 256),)) for number, name in enumerate(names)]
         for each in put:
-            client().put_stacks(each)
-        assert sorted(client().stacks(map(node, names)), key=lambda each: each.places) == put
+            client().notes.put(STACKS, each.node, each)
+        assert client().notes.read(STACKS, map(node, names)) == {each.node: each for each in put}
 
     def test_a_query_is_heard_at_the_next_heartbeat_and_no_more_once_it_is_withdrawn(
         self, client: AgentClients
@@ -720,24 +754,24 @@ class AgentConformance:
         first, second = Query("0" * 16, 0), Query("f" * 16, 2, 17)
         for counter, query in enumerate((None, first, second, None), 1):
             if query:
-                asker.put_query(query)
+                asker.notes.put_query(query)
             else:
-                asker.withdraw_query([node("a")])
+                asker.notes.withdraw_query([node("a")])
             agent.heartbeat(node("a"), counter)
-            assert agent.query == query
-            assert client().replies([node("a")]) == Replies(query, {})
+            assert agent.notes.query == query
+            assert client().notes.replies([node("a")]) == Replies(query, {})
 
     def test_the_replies_to_a_query_go_with_it(self, client: AgentClients) -> None:
         asker, query = client(), Query("1" * 16, 3, 0)
         asker.set(born(), None)
-        asker.put_query(query)
+        asker.notes.put_query(query)
         names = [f"n{number}" for number in range(40)]
         put = {node(name): Reply(query.id, Stacks(node(name), 3, ((7, "at x.py:1 in ☃"),)), "a\nb") for name in names}
         for each in put.values():
-            client().put_reply(each)
-        assert asker.replies([*put, node("z")]) == Replies(query, put)
+            client().notes.put_reply(each)
+        assert asker.notes.replies([*put, node("z")]) == Replies(query, put)
         other = Query("2" * 16, 3)
-        assert asker.replies(put).to(query) == put and asker.replies(put).to(other) == {}
-        asker.withdraw_query(put)
-        client().put_reply(put[node("n0")])
-        assert client().replies(put) == Replies(None, {})
+        assert asker.notes.replies(put).to(query) == put and asker.notes.replies(put).to(other) == {}
+        asker.notes.withdraw_query(put)
+        client().notes.put_reply(put[node("n0")])
+        assert client().notes.replies(put) == Replies(None, {})

@@ -206,7 +206,7 @@ class Launcher:
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder = folder
         self._stack = stack
-        self._count = 0
+        self._launches: list[Launch] = []
         self.forged = False
         """The test itself writes into the register what no agent may, so no property can hold over the traces."""
 
@@ -228,13 +228,20 @@ class Launcher:
 
     def command(self, *command: str | Path, environment: Mapping[str, str] | None = None) -> Launch:
         """Another launcher, in the same environment."""
-        self._count += 1
-        stage_folder = self._folder / f"stage{self._count}"
+        stage_folder = self._folder / f"stage{len(self._launches) + 1}"
         stage_folder.mkdir()
         words = [str(word) for word in command]
         if any("standby" in word for word in words) and _may_drop_capabilities():
             words = [*MAY_NOT_IDLE, *words]
-        return Launch(words, {**self.environment, **(environment or {})}, stage_folder, self._stack)
+        self._launches.append(Launch(words, {**self.environment, **(environment or {})}, stage_folder, self._stack))
+        return self._launches[-1]
+
+    def left_in_temporary_directory(self) -> list[str]:
+        """Return what launchers have left there that ended by themselves; one that was killed can remove nothing."""
+        ended = [launch.process.poll() for launch in self._launches]
+        if any(code is None or code < 0 for code in ended):
+            return []
+        return sorted(path.name for path in (self._folder / "tmp").glob("elastic*"))
 
     @property
     def environment(self) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -102,3 +103,13 @@ def comes_true(claim: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> bool:
     while not (true := claim()) and time.monotonic() < end:
         select.poll().poll(2)
     return true
+
+
+@contextmanager
+def no_thread_left() -> Iterator[None]:
+    """A stack that no address space holds makes each start of a thread fail as it does at a limit of threads."""
+    before = threading.stack_size(1 << 46)
+    try:
+        yield
+    finally:
+        threading.stack_size(before)

@@ -9,7 +9,7 @@ from elastic.adapters.report.trace_file import lines
 from elastic.core.replay.comparison import Replayed, replayed
 from elastic.core.replay.evidence import broken
 from elastic.core.replay.history import histories
-from elastic.core.replay.lines import traces
+from elastic.core.trace.lines import traces
 
 
 def replays(folder: Path) -> list[Replayed]:

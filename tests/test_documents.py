@@ -18,8 +18,7 @@ from elastic.cli.root import root
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("docs", "examples", "benchmarks", "tests", "tools")
 PAGES = [
-    ROOT / "README.md",
-    ROOT / "ARCHITECTURE.md",
+    *sorted(page for page in ROOT.glob("*.md") if page.name != "CHANGELOG.md"),
     *sorted(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md")),
 ]
 PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -118,7 +117,7 @@ def test_every_variable_of_ours_that_is_named_is_read_somewhere(page: Path, vari
 
 def test_the_programs_of_the_simulator_s_manual_run(capsys: pytest.CaptureFixture[str]) -> None:
     programs = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "simulate.md").read_text(), re.DOTALL)
-    assert len(programs) == 4
+    assert len(programs) == 5
     names: dict[str, object] = {}
     for program in programs:
         exec(program, names)

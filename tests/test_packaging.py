@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+import yaml
 
 import elastic
 
@@ -59,6 +60,13 @@ def test_the_installed_package_has_every_file_of_the_tree() -> None:
 def test_the_package_says_that_it_is_typed() -> None:
     assert (ROOT / "py.typed").exists()
     assert PROJECT["tool"]["setuptools"]["package-data"]["elastic"] == ["py.typed"]
+
+
+def test_the_license_and_the_citation_are_those_of_the_package() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = PROJECT["project"]
+    assert (cited["version"], cited["license"]) == (project["version"], project["license"])
+    assert "BSD 3-Clause" in (ROOT / project["license-files"][0]).read_text()
 
 
 def test_importing_elastic_loads_nothing_but_its_own_root() -> None:

@@ -12,11 +12,10 @@ from typing import Any, get_args
 
 import pytest
 from attrs import NOTHING, fields
+from law_tables import document, judged, judges, written
 from specification import (
     cited,
     defaults,
-    judged,
-    judges,
     moves,
     named,
     names,
@@ -26,7 +25,6 @@ from specification import (
     spelled,
     table,
     texts,
-    unjudged,
 )
 from test_documents import anchor
 
@@ -34,8 +32,7 @@ from elastic.core import group, inprocess
 from elastic.core.group import state as of_group
 from elastic.core.inprocess import monitoring, words
 from elastic.core.inprocess.settings import RELATIONS
-from elastic.core.properties.predicates import ALWAYS, EVENTUALLY
-from elastic.core.properties.strength import ELSEWHERE, LAWS
+from elastic.core.properties.law import Law
 from elastic.core.rendezvous import Limits, RendezvousState, Settings, Status, actions, handlers
 from elastic.core.rendezvous.context import Fact
 from elastic.core.sim import recoveries, traffic
@@ -44,6 +41,8 @@ from elastic.core.sim.calls import call_sometimes as of_calls
 from elastic.core.sim.calls import over_nodes
 from elastic.core.sim.calls.call_strength import LAWS as LAWS_OF_CALLS
 from elastic.core.sim.calls.node_laws import LAWS as OVER_NODES
+from elastic.core.sim.kinds import Kind
+from elastic.core.sim.tally import LAWS
 from elastic.core.world import Ending, Why
 
 ROOT = Path(__file__).parents[1]
@@ -75,8 +74,17 @@ def test_every_number_that_is_cited_anywhere_is_defined() -> None:
     assert {file: numbers for file, numbers in undefined.items() if numbers} == {}
 
 
-def test_every_property_is_judged_where_the_document_says_and_nowhere_else() -> None:
-    assert unjudged(DOCUMENT, judges(sources("core")), ROOT) == []
+def test_the_tables_of_properties_are_made_of_the_laws() -> None:
+    assert document() == DOCUMENT
+
+
+def test_a_property_that_is_no_law_of_the_core_is_judged_by_another_or_by_a_test_that_names_it() -> None:
+    defined = properties(DOCUMENT)
+    others = {number: each.judged_in for number, each in defined.items() if any("/" in name for name in each.judged_in)}
+    assert all(number in cited(texts(ROOT / name)) for number, those in others.items() for name in those)
+    by_code = judges(sources("core"))
+    same = {number for number, each in defined.items() if each.judged_in <= defined.keys()}
+    assert by_code.keys() == defined.keys() - others.keys() - same
 
 
 def test_every_property_is_one_sentence() -> None:
@@ -90,15 +98,9 @@ def test_every_place_of_the_document_that_is_cited_is_there() -> None:
     assert {file: found for file, found in cites.items() if not {each[1:] for each in found} <= anchors} == {}
 
 
-def test_every_property_that_neither_verify_nor_lives_judges_has_a_sentence_for_people() -> None:
-    of_steps = {number for number, each in properties(DOCUMENT).items() if each.judged_in & {"verify", "lives"}}
-    assert {**ALWAYS, **EVENTUALLY}.keys() == LAWS.keys() - of_steps
-
-
 def test_it_is_counted_how_often_each_law_that_the_simulator_judges_is_armed() -> None:
     by_itself = {number for number in properties(DOCUMENT) if number[0] in "SVBRLOGF"} - {"S13", "L1"}
     assert LAWS.keys() == by_itself
-    assert LAWS.keys() > ELSEWHERE
     of_calls = {number for number in properties(DOCUMENT) if number[0] in "IC"} - {"I11", "I12"}
     assert LAWS_OF_CALLS.keys() == of_calls
     assert {number for number in properties(DOCUMENT) if number[0] == "N"} == OVER_NODES.keys()
@@ -109,7 +111,7 @@ def test_the_bounds_are_those_that_the_simulator_judges_by() -> None:
     assert sorted(named(DOCUMENT, "Bounds", "part")) == sorted(recoveries.PARTS)
     rows = {fault: names(row[1]) for row in table(DOCUMENT, "Bounds", "after") for fault in names(row[0])}
     assert {fault: sorted(parts) for fault, parts in rows.items()} == {
-        kind.value: sorted(parts) for kind, parts in recoveries.NEEDS.items()
+        kind.value: sorted(kind.row.recovery) for kind in Kind if kind is not Kind.PASS
     }
 
 
@@ -291,15 +293,22 @@ def test_a_citation_stands_by_itself() -> None:
     assert cited("M0,-5 L5,0 L5,-4 L05 s3://S3x a.S1 path/S1 #S1 S1-2 T20 S123 X1") == set()
 
 
-def test_what_is_judged_otherwise_than_the_document_says_is_found() -> None:
-    by_code = judges({"core/verify.py": 'yield "S1", "x"', "core/judge.py": 'raise Violation("S4", f"x")'})
-    assert by_code == {"S1": {"verify"}, "S4": {"judge"}}
-    assert unjudged(SMALL, by_code, ROOT) == [
-        "S3: tests/models/specification.py does not name it",
-        "S4: judged in ['judge'], not defined",
-    ]
-    assert unjudged(SMALL, {}, ROOT)[0] == "S1: judged in [], not ['verify']"
-    assert judged('SENTENCES = {"S1": "x"}; f(1, "S2")') == set()
+def test_the_modules_that_report_a_law_as_broken_are_found() -> None:
+    assert judges({"core/verify.py": 'yield "S1", "x"', "core/judge.py": 'raise Violation("S4", f"x")'}) == {
+        "S1": ["verify"],
+        "S4": ["judge"],
+    }
+    assert judged('@law("a start", Started)\ndef S9_strong(judge, it): ...') == {"S9 strong"}
+    assert judged('SENTENCES = {"S1": "x"}; f(1, "S2"); Law("S3", "x", "y")') == set()
+
+
+def test_a_row_is_made_of_its_law_and_a_new_law_gets_one_at_the_end_of_its_series() -> None:
+    laws = {number: Law(number, sentence, "") for number, sentence in (("S1", "All is better."), ("S7", "All is new."))}
+    assert written(SMALL, laws, {"S1": ["verify", "judge"], "S7": ["judge"]}) == SMALL.replace(
+        "All is well. | `verify` |", "All is better. | `verify`, `judge` |"
+    ).replace(
+        "`tests/models/specification.py` |\n", "`tests/models/specification.py` |\n| S7 | All is new. | `judge` |\n"
+    )
 
 
 def test_a_number_that_is_defined_twice_or_is_none_is_refused() -> None:

@@ -21,6 +21,7 @@ from elastic.adapters.store.tcpstore.wire import Address
 def launch(nothing_left: str, tmp_path: Path) -> Iterator[Launcher]:
     with launcher(tmp_path) as start:
         yield start
+        assert start.left_in_temporary_directory() == []
     assert complaints(replays(start.traces), start.forged) == []
 
 

@@ -59,6 +59,13 @@ def lines_of(logs: Path) -> Callable[[], int]:
     return count
 
 
+def test_a_prompt_of_a_teed_worker_is_seen(launch: Launcher) -> None:
+    job = launch("--tee=3", "--no-python", "sh", "-c", "printf 'name? ' >&2; exec sleep 1000")
+    job.says("[default0]:name? ")
+    job.signal(signal.SIGTERM)
+    assert job.ends().code == 143
+
+
 def test_a_terminal_that_reads_nothing_keeps_no_job_from_succeeding_and_the_files_are_whole(
     launch: Launcher, terminal: Terminal, tmp_path: Path
 ) -> None:

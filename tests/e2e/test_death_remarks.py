@@ -67,7 +67,10 @@ def test_a_worker_that_is_killed_from_outside_is_told_as_such(launch: Launcher, 
     (failure,) = failures(job, file)
     if counter() is None:
         pytest.skip("NO COUNT OF OUT-OF-MEMORY KILLS HERE: who sent SIGKILL cannot be told")
-    assert (failure["pid"], failure["remark"]) == (victim.pid, "not by elastic, nor for want of memory")
+    assert (failure["pid"], failure["remark"]) == (
+        victim.pid,
+        "not by elastic, nor by the kernel's out-of-memory killer",
+    )
 
 
 def test_of_a_worker_that_kills_itself_only_what_is_known_is_told(launch: Launcher, tmp_path: Path) -> None:

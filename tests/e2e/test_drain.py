@@ -8,12 +8,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from jobs import Job, Jobs, alive, asked, codes, end, run, worlds
+from jobs import Job, Jobs, alive, asked, codes, end, lose, run, worlds
 from launches import PROGRAMS, Launch, Launcher, Told
+from processes import is_alive
 
 from elastic.adapters.rendezvous.operator import operator_name
 
 DRAINED = PROGRAMS / "drained.py"
+AGAIN_READY = PROGRAMS / "again_ready.py"
 AFTER = (1, "restart 0 of 2 workers")
 """What the workers tell that go on: another round, and no restart."""
 
@@ -76,3 +78,71 @@ def test_a_node_whose_workers_do_not_answer_leaves_before_its_deadline(tcpstore_
     assert refused.returncode == 2 and "the job needs the node" in refused.stderr and "--force" in refused.stderr
     assert asked(two, "a", "--force", launch=launch, command="drain").returncode == 0
     assert codes(end([a])) == [0]
+
+
+def test_a_worker_that_was_ready_failed_and_was_started_again_is_waited_for(
+    tcpstore_job: Jobs, launch: Launcher, tmp_path: Path
+) -> None:
+    one = tcpstore_job("1:1", "--nproc-per-node=2", "--restart-scope=rank", "--max-restarts=1", "--grace=2")
+    (a,) = agents = one.nodes("a", program=(AGAIN_READY, tmp_path))
+    run(agents, 2)
+    assert asked(one, "a", "--deadline=600", "--force", launch=launch, command="drain").returncode == 0
+    assert a.ends().code == 5
+    assert (tmp_path / "saved").exists()
+
+
+def test_a_drained_node_serves_the_store_until_the_others_have_gone(
+    tcpstore_job: Jobs, launch: Launcher, tmp_path: Path
+) -> None:
+    two = tcpstore_job("1:2", "--last-call=1000", "--grace=1", "--max-restarts=1", own_store=True)
+    a, b = agents = two.nodes("ab", program=(DRAINED, tmp_path))
+    run(agents)
+    assert "a     running, serves the store" in asked(two, launch=launch).stdout
+    refused = asked(two, "a", launch=launch, command="drain")
+    assert refused.returncode == 2
+    assert (
+        "a: its agent serves the store, without which the others run on but cannot re-form: --force" in refused.stderr
+    )
+    drained = asked(two, "a", "--force", "--deadline=600", launch=launch, command="drain")
+    assert drained.returncode == 0
+    assert "1 node goes on · --force overrides: its agent serves the store" in drained.stdout
+    a.says("this node has left · its agent serves the store for 1 node, at most ")
+    (told,) = run([b])
+    os.kill(told.pid, signal.SIGKILL)
+    assert worlds(run([b])) == {(2, "restart 1 of 1 workers")}, "the store is there"
+    assert is_alive(a.pid)
+    assert codes(end([b])) == [0]
+    assert a.ends().code == 5
+
+
+def test_a_drained_node_serves_the_store_no_longer_when_the_last_other_agent_is_dead(
+    tcpstore_job: Jobs, launch: Launcher, tmp_path: Path
+) -> None:
+    """Nobody is left to evict it."""
+    two = tcpstore_job("1:2", "--last-call=1000", "--grace=1", own_store=True)
+    a, b = agents = two.nodes("ab", program=(DRAINED, tmp_path))
+    run(agents)
+    assert asked(two, "a", "--force", "--deadline=600", launch=launch, command="drain").returncode == 0
+    a.says("this node has left · its agent serves the store for 1 node, at most ")
+    lose(b)
+    left = a.ends()
+    assert (left.code, "ends with this agent" in left.err) == (5, False)
+
+
+@pytest.mark.parametrize("how", ["the deadline", "a signal"])
+def test_a_drained_node_takes_the_store_along_at_its_deadline_or_by_a_signal(
+    tcpstore_job: Jobs, launch: Launcher, tmp_path: Path, how: str
+) -> None:
+    two = tcpstore_job("1:2", "--last-call=1000", "--grace=1", own_store=True)
+    a, b = agents = two.nodes("ab", program=(DRAINED, tmp_path))
+    run(agents)
+    deadline = f"--deadline={5 if how == 'the deadline' else 600}"
+    assert asked(two, "a", "--force", deadline, launch=launch, command="drain").returncode == 0
+    told = run([b])
+    if how == "a signal":
+        a.says("this node has left · its agent serves the store")
+        a.signal(signal.SIGTERM)
+    left = a.ends()
+    assert left.code == 5
+    assert "the store of 1 other node ends with this agent" in left.err
+    assert alive(told)

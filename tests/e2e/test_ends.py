@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import sys
 
 import pytest
 from launches import PROGRAMS, TIMEOUT_S, Launcher, after_end_by
@@ -47,6 +49,63 @@ def test_a_second_signal_kills_at_once(launch: Launcher, first: signal.Signals, 
     ended = job.ends()
     assert ended.code == 128 + first
     assert f"{second.name} again: 2 workers killed" in ended.lines
+
+
+LEAVES = PROGRAMS / "leaves.py"
+
+
+def test_what_a_worker_leaves_may_end_after_the_job_has_succeeded(launch: Launcher) -> None:
+    job = launch("--linger=1000", "--tee=3", LEAVES, "obeys")
+    assert {told.words for told in job.hears(2)} == {"ends", "runs on"}
+    job.says("local rank 0 left 1 process, up to 1000 s once the job has succeeded: python")
+    job.open_gate()
+    assert [told.words for told in job.hears(1)] == ["uploaded"]
+    ended = job.ends()
+    assert ended.code == 0 and ended.lines[-1].startswith("1 worker succeeded")
+
+
+@pytest.mark.parametrize(("how", "killed"), [("obeys", False), ("ignores", True)])
+def test_what_a_worker_leaves_is_told_to_end_then_killed_and_named(launch: Launcher, how: str, killed: bool) -> None:
+    job = launch("--linger=0.2", LEAVES, how)
+    ended = job.ends()
+    assert ended.code == 0
+    assert "what workers had left is told to end: python" in ended.err
+    assert ("killed what workers had left: python" in ended.err) is killed
+    assert "uploaded" not in [told.words for told in job.hears(2)]
+
+
+def test_without_linger_what_a_worker_leaves_dies_with_it_and_nothing_is_said(launch: Launcher) -> None:
+    ended = launch("--linger=0", LEAVES, "ignores").ends()
+    assert ended.code == 0 and "left" not in ended.err
+
+
+def test_a_failure_kills_what_a_rank_that_had_succeeded_left(launch: Launcher) -> None:
+    job = launch("--linger=1000", "--nproc-per-node=2", LEAVES, "ignores")
+    left = next(told for told in job.hears(2) if told.words == "runs on")
+    job.says("local rank 0 left 1 process")
+    job.open_gate(5)
+    assert job.ends().code == 1
+    assert not is_alive(left.pid)
+
+
+def test_a_trainer_that_is_told_to_end_has_its_loaders_for_a_last_checkpoint(launch: Launcher) -> None:
+    job = launch("--nproc-per-node=2", PROGRAMS / "saves_at_sigterm.py")
+    assert [told.words for told in job.hears(2)] == ["trains"] * 2
+    job.signal(signal.SIGTERM)
+    assert [told.words for told in job.hears(2)] == ["saved 100"] * 2
+    assert job.ends().code == 143
+
+
+def test_what_a_shell_starts_has_the_grace_that_the_shell_does_not_need(launch: Launcher) -> None:
+    """And it is named meanwhile. Under torchrun it has its time, too."""
+    script = f"{sys.executable} {SIGNALLED} stay & wait"
+    job = launch("--no-python", "--shutdown-timeout=1000", "bash", "-c", script)
+    job.hears(1)
+    job.signal(signal.SIGTERM)
+    assert [told.words for told in job.hears(1)] == ["got SIGTERM"]
+    job.says("local rank 0 has ended, and 1 process of its group runs on until SIGKILL: python")
+    job.signal(signal.SIGTERM)
+    assert job.ends().code == 143
 
 
 def test_workers_that_do_not_end_in_the_shutdown_timeout_are_killed(launch: Launcher) -> None:
@@ -134,6 +193,49 @@ def test_a_signal_that_comes_before_any_worker_runs_ends_it_without_a_traceback(
     ended = job.ends()
     assert ended.code in after_end_by(signum)
     assert "Traceback" not in ended.err
+
+
+BLOCKING = """
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2})
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+UNDER_BLOCKED = (sys.executable, "-c", BLOCKING)
+
+
+def test_signals_that_were_blocked_are_heard_and_block_none_of_the_workers(launch: Launcher) -> None:
+    job = launch("--drain-signal=USR1", PROGRAMS / "masked.py", under=UNDER_BLOCKED)
+    job.says("SIGUSR1, SIGTERM: blocked when this program began, heard from now on")
+    (told,) = job.hears(1)
+    assert told.words == "0" * 16
+    job.signal(signal.SIGTERM)
+    assert job.ends().code == 143
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+def test_signals_that_the_caller_blocks_block_no_function(launch: Launcher, method: str) -> None:
+    settings = json.dumps({"start_method": method})
+    job = launch.command(*UNDER_BLOCKED, sys.executable, PROGRAMS / "launches_function.py", settings, "masked")
+    (told,) = job.hears(1)
+    assert told.words == "0" * 16
+    job.signal(signal.SIGTERM)
+    assert "SignalException: stopped by SIGTERM" in job.ends().err
+
+
+def test_the_exit_code_of_a_function_is_right_though_the_caller_ignores_the_ends_of_children(launch: Launcher) -> None:
+    under = ("env", "--ignore-signal=CHLD")
+    settings = json.dumps({"start_method": "fork", "nproc_per_node": 2})
+    job = launch.command(*under, sys.executable, PROGRAMS / "launches_function.py", settings, "ends_with", "7")
+    assert "exit code 7" in job.ends().err
+
+
+def test_a_launcher_in_a_standby_of_another_one_launches(launch: Launcher) -> None:
+    """ELASTIC_STANDBY was inherited: each worker took itself for a standby, and waited for a rank."""
+    outer = {"ELASTIC_STANDBY": "1000", "ELASTIC_START_UP": "50:-1:0:0:0", "ELASTIC_ROUND": "7"}
+    job = launch(PROGRAMS / "mute.py", environment=outer)
+    assert [told.round for told in job.hears(1)] == [0]
+    job.open_gate()
+    assert job.ends().code == 0
 
 
 def test_a_signal_right_after_exec_ends_it(launch: Launcher) -> None:

@@ -9,7 +9,7 @@ from launches import Launcher
 from replays import replays
 
 from elastic.core.rendezvous import Together, Write
-from elastic.core.replay.steps import Asked
+from elastic.core.trace.steps import Asked
 
 NAMES = "abcdefghij"
 

@@ -16,6 +16,7 @@ from launches import TIMEOUT_S, Launcher
 from leftovers import left_after
 from processes import is_alive
 
+from elastic.adapters.store.notes import FAULTS
 from elastic.core.rendezvous import RendezvousState, codec
 from elastic.core.world import Fault, Node
 
@@ -132,11 +133,11 @@ def test_a_terminal_obeys_nothing_of_another_node_s_failure_record(tcpstore_job:
     texts: Any = dict.fromkeys(("host", "when", "message", "where", "log", "remark", "callstack"), said)
     backend = alone.client()
     try:
-        backend.put_fault(Fault(Node("b", 1), 0, 1, 0, 7, 1, 1.0, world_size=2, **texts))
+        backend.notes.add(FAULTS, Fault(Node("b", 1), 0, 1, 0, 7, 1, 1.0, world_size=2, **texts))
     finally:
         backend.close()
     os.kill(told.pid, signal.SIGKILL)
     ended = agent.ends()
     assert ended.code == 1
-    assert r"\x1b]0;t\x07\x9b31m\u202e\n rank 1" in ended.err
+    assert r"\x1b]0;t\x07\x9b31m\u202e\n" in ended.err and "b rank 1" in ended.err
     assert [each for each in ended.err if each != "\n" and not each.isprintable()] == []

@@ -137,14 +137,16 @@ def test_a_function_that_returned_on_some_ranks_is_called_again_when_another_fai
     assert running.ends().code == 0
 
 
-def test_an_interrupt_on_one_rank_stops_all(launch: Launcher) -> None:
-    running = job(launch, "0:1:interrupt")
+def test_an_interrupt_on_one_rank_stops_all_and_nobody_starts_again(launch: Launcher) -> None:
+    running = job(launch, "0:1:interrupt", restarts=2)
     begun(running)
     assert told(running, 2) == [
         "0 raised Stopped rank 0: the job was cancelled (rank 1: KeyboardInterrupt)",
-        "1 raised KeyboardInterrupt ",
+        "1 raised Interrupted interrupted",
     ]
-    assert running.ends().code == 1
+    ended = running.ends()
+    assert ended.code == 1
+    assert "elastic  CANCELLED: asked" in ended.err and "round 1" not in ended.err
 
 
 def test_a_rank_that_exits_leaves_and_the_others_go_on(launch: Launcher) -> None:
@@ -171,6 +173,19 @@ def test_user_code_that_gives_up_ends_the_job_everywhere(launch: Launcher) -> No
     spent = "rank 0: the job spent its restarts (rank 1: RestartAbort: enough)"
     assert heard == [f"0 raised Stopped {spent}", "1 raised RestartAbort enough"]
     assert running.ends().code == 1
+
+
+def test_a_wrapped_function_inside_of_another_one_ends_the_job_once_and_says_why(launch: Launcher) -> None:
+    running = job(launch, "0:1:nest", restarts=0)
+    begun(running)
+    inner = "NestedCall: a wrapped function is called inside of another one: wrap the outermost alone"
+    assert told(running, 2) == [
+        f"0 raised Stopped rank 0: the job spent its restarts (rank 1: {inner})",
+        f"1 raised Stopped rank 1: user code gave up (last error here: {inner})",
+    ]
+    ended = running.ends()
+    assert ended.code == 1
+    assert "iteration 1 begins" not in ended.err
 
 
 def test_so_many_iterations_and_no_more(launch: Launcher) -> None:
@@ -213,6 +228,27 @@ def test_a_process_that_stands_still_is_killed_at_its_limit_and_the_others_go_on
     assert ended.code == 0
     assert "killed by its monitor: no progress for 1.5 s (hard_timeout)\n" in ended.err
     assert "not by elastic" not in ended.err
+
+
+@pytest.mark.parametrize("handler", ["none", "exits", "interrupts", "raises"])
+def test_a_rank_that_its_monitor_ends_for_a_hang_is_started_again_whatever_its_handler_does(
+    launch: Launcher, handler: str
+) -> None:
+    """SIGTERM ends it: an import that hangs cannot be called back."""
+    options = ("--nproc-per-node=2", "--restart-scope=rank", "--max-restarts=3")
+    running = launch(*options, PROGRAMS / "hung_import.py", handler)
+    ended = running.ends()
+    assert ended.code == 0, ended.err
+    assert "exit code 78" in ended.err and "killed by its monitor: " in ended.err
+    assert "1 worker of this node started again alone" in ended.err
+
+
+def test_a_rank_that_its_monitor_ends_for_a_hang_is_waited_for_like_one_that_is_killed(launch: Launcher) -> None:
+    running = job(launch, "none", "replace_wait=60", restarts=1, program=PROGRAMS / "hung_import.py")
+    heard = [f"{each.rank} {each.words}" for each in running.hears(6)]
+    assert sorted(heard)[:3] == ["0 in 0 of 2", "0 in 1 of 2", "0 returned"]
+    ended = running.ends()
+    assert ended.code == 0 and "exit code 78" in ended.err
 
 
 def test_the_loss_of_a_reserve_disturbs_nobody(launch: Launcher) -> None:

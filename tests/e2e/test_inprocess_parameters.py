@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from launches import PROGRAMS, Launch, Launcher
 from processes import comes_true, dies, is_stopped
 from wrapped import FIRST_GATE, SECOND_GATE, begun, comes_to, entered, job, returned, told
@@ -66,6 +67,21 @@ def test_an_unhealthy_rank_leaves_and_the_others_go_on(launch: Launcher) -> None
     assert "exit code 74" in ended.err
 
 
+@pytest.mark.parametrize("way", ["health_check", "finalize", "abort"])
+def test_a_rank_that_leaves_and_is_replaced_is_waited_for_like_one_that_is_killed(launch: Launcher, way: str) -> None:
+    """One interruption: nobody is in an iteration of one rank."""
+    running = job(launch, way, "replace_wait=60", restarts=1, program=PROGRAMS / "unhealthy_once.py")
+    first = running.hears(2)
+    running.open_gate()
+    second = running.hears(4)
+    assert sorted(f"{each.rank} {each.words}" for each in first) == ["0 in 0 of 2", "1 in 0 of 2"]
+    assert sorted(f"{each.rank} {each.words}" for each in second)[:2] == ["0 in 1 of 2", "0 returned"]
+    ended = running.ends()
+    assert ended.code == 0
+    assert "OSError: past help" in ended.err
+    assert "1 worker of this node started again alone, 1 restart of wrapped functions" in ended.err
+
+
 def test_a_callback_that_hangs_is_left_and_its_rank_with_it(launch: Launcher) -> None:
     running = behaves(launch, "fails", "1:finalize:hang", "callback_timeout=0.5")
     begun(running)
@@ -101,16 +117,22 @@ def test_whoever_returned_and_waits_too_long_for_the_others_has_all_begin_anew(l
 def test_an_interrupted_rank_may_leave_alone_and_is_not_started_again(launch: Launcher) -> None:
     running = behaves(launch, "interrupted", "on_interrupt=leave", restarts=1)
     begun(running)
-    comes_to(running, *entered(1, 0, of=1), *returned(1, 0), "1 raised KeyboardInterrupt ")
-    assert running.ends().code == 0
+    comes_to(running, *entered(1, 0, of=1), *returned(1, 0), "1 raised Interrupted interrupted")
+    ended = running.ends()
+    assert ended.code == 0
+    assert "1 of 2 workers succeeded; rank 1 did not (ended by itself, exit code 130) · 0 restarts" in ended.err
 
 
 def test_too_few_ranks_wait_for_more_and_give_up_in_time(launch: Launcher) -> None:
     spans = ("soft_timeout=0.5", "hard_timeout=0.8", "heartbeat_timeout=4.0", "barrier_timeout=5.0")
     running = behaves(launch, "killed", "min_world_size=2", *spans)
     begun(running)
-    comes_to(running, "0 raised Stopped rank 0: too few ranks for too long")
-    assert running.ends().code == 1
+    why = "0 raised Stopped rank 0: too few ranks for too long (rank 1: "
+    while not told(running, 1)[0].startswith(why):
+        pass
+    ended = running.ends()
+    assert ended.code == 1
+    assert "rank 1," in ended.err.split("first cause")[1].splitlines()[0], ended.err
 
 
 def test_a_newcomer_waits_for_the_next_iteration_where_it_is_not_to_end_the_present_one(launch: Launcher) -> None:

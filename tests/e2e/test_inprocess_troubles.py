@@ -76,17 +76,28 @@ LIMITS = {
 SAID = {"stop": "no progress for 4 s (hard_timeout)", "raise": "ValueError: boom"}
 
 
-@pytest.mark.parametrize("way", LIMITS)
-def test_a_wrapper_that_gives_up_on_one_node_has_all_processes_start_anew(tcpstore_job: Jobs, way: str) -> None:
+def test_a_wrapper_that_gives_up_on_one_node_has_all_processes_start_anew(tcpstore_job: Jobs) -> None:
     """A wrapper ends its process with a code that says: no process alone is to be started again."""
     made = tcpstore_job("2", *SCOPE, "--max-restarts=1")
-    agents = made.nodes("ab", program=(OUTLASTING, "2", way, *LIMITS[way]))
+    agents = made.nodes("ab", program=(OUTLASTING, "2", "raise", *LIMITS["raise"]))
     first = until("begins", *agents)
     last = until("returned -18.0", *agents)
     assert ({each.round for each in first}, {each.round for each in last}) == ({0}, {1})
     assert set(pids(last)).isdisjoint(pids(first))
     assert codes(agent.ends() for agent in agents) == [0, 0]
     assert [made.report(name)["restarts"] for name in "ab"] == [1, 1]
+
+
+def test_a_rank_that_its_monitor_ends_is_started_again_alone_and_the_other_node_s_outlives_it(
+    tcpstore_job: Jobs,
+) -> None:
+    made = tcpstore_job("2", *SCOPE, "--max-restarts=1")
+    limits = (*INTERVALS, "soft_timeout=5.0", "hard_timeout=8.0", "termination_grace_time=0.2")
+    agents = made.nodes("ab", program=(OUTLASTING, "2", "halt", *limits))
+    first = until("in 0 of 2 at 3", *agents)
+    last = until("returned -18.0", *agents)
+    assert [old == new for old, new in zip(pids(first), pids(last), strict=True)] == [True, False]
+    assert codes(agent.ends() for agent in agents) == [0, 0]
 
 
 @pytest.mark.parametrize("way", LIMITS)
@@ -101,3 +112,18 @@ def test_when_the_launcher_has_no_restart_either_both_nodes_name_the_rank_that_g
         cause = report["failures"][report["cause"]]
         assert SAID[way] in cause["message"], cause
         assert cause["rank"] == 1
+
+
+@pytest.mark.parametrize(("error", "times"), [("ValueError", 5), ("MemoryError", 2)])
+def test_a_rank_that_fails_again_and_again_before_any_progress_has_a_fresh_process(
+    launch: Launcher, error: str, times: int
+) -> None:
+    running = launch("--restart-scope=rank", "--max-restarts=1", "--nproc-per-node=2", PROGRAMS / "barren.py", error)
+    assert [told.words for told in running.hears(times + 1)] == [*["fails"] * times, "is another process"]
+    running.open_gate()
+    assert [told.words for told in running.hears(2)] == ["returned well"] * 2
+    ended = running.ends()
+    assert ended.code == 0
+    assert ended.err.count("raise getattr") == 2, "the first time, and as the process ends"
+    assert ended.err.count("(the traceback is the same as before)") == times - 1
+    assert "the same failure of this rank again and again, before any progress" in ended.err

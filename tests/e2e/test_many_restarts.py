@@ -10,10 +10,10 @@ from launches import PROGRAMS, Launcher
 from processes import held_by
 from wrapped import needs_torch
 
-from elastic.adapters.store.port import FAULTS_MAX
+from elastic.adapters.store.notes import FAULTS_MAX
 
 ITERATIONS = int(os.environ.get("ELASTIC_RESTARTS", "200"))
-GLOO_ITERATIONS = int(os.environ.get("ELASTIC_GLOO_RESTARTS", "200"))
+GLOO_ITERATIONS = int(os.environ.get("ELASTIC_GLOO_RESTARTS", "100"))
 """Each takes 0.6 s. torch keeps some kB for each process group, so thousands grow by more than GROWTH."""
 REPLAYED_MAX = 1_000
 """More are not taken again at the end: that takes 10 ms each."""

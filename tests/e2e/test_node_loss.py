@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import time
 
 import pytest
 from jobs import Job, Jobs, alive, codes, end, kill, lose, run, slots, worlds
-from launches import TESTS
-from processes import dies, is_alive
+from launches import TESTS, Launch
+from processes import children_of, dies, is_alive
 
 from elastic.core.rendezvous import RendezvousState, Status
 
@@ -31,6 +33,30 @@ def test_an_elastic_job_goes_on_without_a_lost_node_and_nothing_is_charged(job: 
     assert worlds(run(stay)) == {(1, "restart 0 of 2 workers")}
     assert codes(end(stay)) == [0, 0]
     assert_nothing_charged(elastic, "ac")
+
+
+def test_a_node_that_is_killed_as_one_again_and_again_is_named(job: Jobs) -> None:
+    """As the kernel kills a pod that is out of memory: agent, reaper and workers at once, so nobody is left to report it."""
+    both = job("2")
+    agents = both.nodes("ab")
+    for losses in (1, 2, 3):
+        run(agents)
+        kill_as_one(agents[1])
+        both.reaches(lambda state, round=losses: waits_in_round(state, round, "a"))  # type: ignore[misc]
+        agents = [agents[0], both.node("b")]
+    agents[0].says("b was lost 3 times in a row, each soon after its start: perhaps its agent is killed")
+    run(agents)
+    assert codes(end(agents)) == [0, 0]
+
+
+def kill_as_one(agent: Launch) -> None:
+    """Kill all that it has started before anybody can act upon another's death."""
+    tree = [agent.pid]
+    for pid in tree:
+        tree += children_of(pid)
+    for signum in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in tree:
+            os.kill(pid, signum)
 
 
 def test_the_loss_of_the_node_that_watches_the_others_is_seen_too(job: Jobs) -> None:
@@ -135,7 +161,10 @@ def test_a_node_that_wakes_up_evicted_stops_its_workers_and_comes_back_as_a_newc
     second = run(agents)
     assert worlds(second) == {(2, "restart 0 of 2 workers")}
     assert not is_alive(first[which].pid)
-    assert codes(end(agents)) == [0, 0]
+    ended = end(agents)
+    assert codes(ended) == [0, 0]
+    dead = re.compile(r"this agent stood still for \d+ s and was taken for dead")
+    assert [len(dead.findall(each.err)) for each in ended] == [int(place == which) for place in (0, 1)]
     assert_nothing_charged(elastic, "ab")
 
 
@@ -151,7 +180,9 @@ def test_a_node_that_is_paused_for_20_s_at_the_real_spans_is_lost_once_and_comes
     agents[1].signal(signal.SIGCONT)
     assert worlds(run(agents)) == {(2, "restart 0 of 2 workers")}
     assert not is_alive(first[1].pid)
-    assert codes(end(agents)) == [0, 0]
+    ended = end(agents)
+    assert codes(ended) == [0, 0]
+    assert re.search(r"this agent stood still for \d\d s and was taken for dead", ended[1].err)
     assert_nothing_charged(elastic, "ab")
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 from launches import PROGRAMS, Launcher
-from processes import comes_true, is_alive
+from processes import comes_true, command_of, is_alive
 
 UNMARKED = PROGRAMS / "unmarked.py"
 
@@ -31,6 +32,58 @@ def test_a_child_without_session_and_environment_of_its_worker_does_not_outlive_
         job.signal(signal.SIGTERM)
     assert job.ends().code == (0 if how == "succeeds" else 143)
     assert not is_alive(orphan)
+
+
+CALLS = """
+import signal, subprocess, sys, threading, elastic
+
+def other_code():
+    with open(sys.argv[2]) as gate:
+        children.append(subprocess.Popen(["sh", "-c", "read line; exit 3"], stdin=gate))
+
+def on_the_main_thread(signum, frame):
+    children.append(subprocess.Popen(["sleep", "1000"], env={}))
+
+children = []
+signal.signal(signal.SIGUSR2, on_the_main_thread)
+threading.Thread(target=other_code).start()
+elastic.launch(elastic.LaunchSettings(nproc_per_node=1))(sys.argv[1])
+print(children[0].wait(), children[1].poll())
+children[1].kill()
+"""
+
+
+def children_of_the_main_thread(pid: int) -> dict[str, int]:
+    """Return the children that the kernel lists below this thread, by their last argument."""
+    pids = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    return {command_of(each).rstrip("\0").rpartition("\0")[2]: each for each in pids}
+
+
+def test_children_that_a_program_starts_during_its_job_are_its_own(launch: Launcher, tmp_path: Path) -> None:
+    """A child of a thread that has ended is listed below the main thread, as an orphan is."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    (tmp_path / "calls.py").write_text(CALLS)
+    job = launch.command(sys.executable, tmp_path / "calls.py", PROGRAMS / "stay.py", gate)
+    job.hears(1)
+    with gate.open("w"):
+        assert comes_true(lambda: "read line; exit 3" in children_of_the_main_thread(job.pid))
+        of_a_thread = children_of_the_main_thread(job.pid)["read line; exit 3"]
+        job.signal(signal.SIGUSR2)
+        assert comes_true(lambda: "1000" in children_of_the_main_thread(job.pid))
+    assert comes_true(lambda: not is_alive(of_a_thread))
+    job.open_gate()
+    assert job.ends().out == "3 None\n"
+
+
+def test_beside_a_handler_no_orphan_is_adopted(launch: Launcher) -> None:
+    """The handler may have children, and nothing tells them from orphans."""
+    job = launch("--metrics-handler=console", UNMARKED)
+    (told,) = job.hears(1)
+    assert parent_of(int(told.words)) != job.pid
+    os.kill(int(told.words), signal.SIGKILL)
+    job.open_gate()
+    assert job.ends().code == 0
 
 
 def test_an_orphan_that_dies_leaves_no_zombie(launch: Launcher) -> None:

@@ -71,7 +71,7 @@ def test_what_an_outsider_puts_into_a_tcpstore_drains_nobody_and_lets_no_agent_t
     with client_of(sealed) as outsider:
         for mine in (seal(Secret(ANOTHER.encode())), seal(None)):
             backend = TCPStoreBackend(sealed.store, sealed.run_id, SystemClock(), seal=mine)
-            backend.put_query(Query("0123456789abcdef", state.round))
+            backend.notes.put_query(Query("0123456789abcdef", state.round))
             backend.close()
             outsider.set(key, mine.sealed(key, codec.encode(wanted)))
             outsider.get("nothing")  # its answer says that the value is there
@@ -94,10 +94,10 @@ def test_a_query_that_an_outsider_has_read_and_puts_back_is_answered_by_nobody(s
         kept = list[bytes]()
         for number in range(2):
             query = Query(f"{number:016x}", state.round)
-            owner.put_query(query)
+            owner.notes.put_query(query)
             kept += outsider.get(name)
-            assert comes_true(lambda query=query: len(owner.replies(state.present).to(query)) == 2)  # type: ignore[misc]
-            owner.withdraw_query(state.present)
+            assert comes_true(lambda query=query: len(owner.notes.replies(state.present).to(query)) == 2)  # type: ignore[misc]
+            owner.notes.withdraw_query(state.present)
         for data in kept:
             outsider.set(name, data)
             outsider.get("nothing")

@@ -55,7 +55,7 @@ def test_what_the_host_lacks_for_a_moment_is_tried_again_within_the_round(launch
     job.hears(2)
     with without_descriptors(job.pid):
         job.open_gate(0)
-        job.says("failed: exit code 3")
+        job.says("exit code 3 after")
     (again, _) = job.hears(2)
     job.open_gate(again.round)
     assert job.ends().code == 0 and again.round == 1

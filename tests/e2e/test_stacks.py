@@ -22,8 +22,8 @@ from elastic.adapters.launch_settings import STACKS_SIGNAL
 from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore.seal import seal
 from elastic.adapters.workers.py_spy import py_spy
-from elastic.adapters.workers.stack_handler import StackHandler
 from elastic.adapters.workers.stacks import see
+from elastic.adapters.workers.start_up import StackHandler
 from elastic.cli.exit_codes import RENDEZVOUS
 
 HANGS = PROGRAMS / "hangs.py"

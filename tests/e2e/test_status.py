@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -65,7 +66,10 @@ def test_a_running_job_shows_its_nodes_and_their_ranks(job: Jobs, launch: Launch
     assert [node["node"].partition("#")[0] for node in seen["nodes"]] == ["a", "b"]
     assert [node["ranks"] for node in seen["nodes"]] == [[0, 1], [2, 3]]
     assert comes_true(lambda: beating(data(both, launch)) == [("running", True)] * 2)
+    ages = [node["heartbeat_age_s"] for node in data(both, launch)["nodes"]]
+    assert ages == [None] * 2 if both.etcd else all(age >= 0.0 for age in ages), ages
     text = asked(both, launch=launch).stdout
+    assert ("s ago" in text) is not bool(both.etcd), text
     assert f"job {both.run_id}" in text and "2 nodes running" in text
     assert comes_true(lambda: rows(asked(both, launch=launch).stdout) == ["a running 0-1", "b running 2-3"])
     assert codes(end(agents)) == [0, 0]
@@ -139,8 +143,10 @@ def test_a_watch_shows_each_change_until_the_job_is_over(tcpstore_job: Jobs, lau
         try:
             assert states(json.loads(watch.stdout.readline())) == ["running"]
             second = two.node("b")
-            while states(json.loads(watch.stdout.readline())) != ["running", "running"]:
+            while states(seen := json.loads(watch.stdout.readline())) != ["running", "running"]:
                 pass
+            assert all(datetime.fromisoformat(node["since"]).tzinfo for node in seen["nodes"])
+            assert datetime.fromisoformat(seen["at"]).tzinfo and seen["silent_since"] is None
             assert codes(end([first, second])) == [0, 0]
             *_, last = map(json.loads, watch.stdout)
         finally:

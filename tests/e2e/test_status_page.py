@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -16,13 +17,13 @@ from pathlib import Path
 import pytest
 from attrs import define
 from chromium import Tab, tab
-from jobs import Job, Jobs, codes, end, lose, only_in, run
+from jobs import CONF, Job, Jobs, codes, end, kill, lose, only_in, run
 from launches import ELASTIC, TESTS, TIMEOUT_S, Launch, Launcher
 from ports import reserved
 from seats import seated
 
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.store.tcpstore.serving import serve
+from elastic.adapters.store.tcpstore.serving import StoreHost, serve
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
 from elastic.adapters.store.tcpstore.wire import Address
 
@@ -147,10 +148,13 @@ def test_a_browser_follows_a_job_whose_worker_fails_and_whose_node_is_lost_and_r
         lose(agents[2])
         page.until(says("gone: c", "#events"))
         page.until(says("round 2: 2 nodes running", "#sentence"))
+        page.until(says("lost: its agent died", "#nodes"))  # a link has ended: no TTL has passed
+        assert page.run(tile("c, lost", "silent"))
         agents[2] = three.node("c", program=(FORGES, MARKUP))
         page.until(says("arrived: c", "#events"))
         page.until(says("3 nodes running", "#sentence"))
         page.until(tile("c", "running"))
+        assert not page.run(says("lost", "#nodes"))
         page.until("document.querySelectorAll('#rounds tr').length >= 3")
         page.until("document.querySelector('#picture svg text')")
         assert fits(page) == {}
@@ -196,7 +200,7 @@ def test_the_page_is_for_the_keyboard_and_for_a_screen_reader_too(
 
 
 def test_512_nodes_fit(launch: Launcher, shared_store: Address, tmp_path: Path, port: int) -> None:
-    backend = TCPStoreBackend(shared_store, "many", SystemClock())
+    backend = TCPStoreBackend(shared_store, "many", SystemClock(), timeout_s=TIMEOUT_S)
     try:
         backend.set(seated(512, 8), None)
         with server(shared_store, "many", port, launch) as served, tab(tmp_path / "browser") as page:
@@ -213,32 +217,148 @@ def test_512_nodes_fit(launch: Launcher, shared_store: Address, tmp_path: Path, 
         backend.close()
 
 
-def test_a_store_that_is_gone_is_shown_and_so_is_its_return(launch: Launcher, tmp_path: Path, port: int) -> None:
+BANNER = "document.querySelector('[role=alert]:not([hidden])')"
+SILENT = re.compile(r"The store has not answered for (\d+:\d\d)\. What you see is of \d\d:\d\d:\d\d\.?")
+GREY = "getComputedStyle(document.querySelector('#nodes button')).color === 'rgb(66, 74, 83)'"
+
+
+def silent(page: Tab) -> int:
+    """Wait for the banner; return for how many seconds the store has not answered, as it says."""
+    page.until(BANNER)
+    text = page.run(f"{BANNER}.innerText")
+    found = SILENT.fullmatch(text.strip())
+    assert found, text
+    minutes, seconds = map(int, found[1].split(":"))
+    return 60 * minutes + seconds
+
+
+def test_a_store_that_is_gone_is_the_first_thing_that_is_shown_and_so_is_its_return(
+    launch: Launcher, tmp_path: Path, port: int
+) -> None:
     with reserved() as number, ExitStack() as stack:
-        store = served_at(number, stack)
+        store, _ = served_at(number, stack)
         with server(store, "many", port, launch) as served, tab(tmp_path / "browser") as page:
+            page.width(1440)
             page.opens(served.address)
             page.until(says("2 nodes running", "#sentence"))
+            page.until("document.querySelector('#picture rect')")
+            assert page.run(BANNER) is None
             stack.close()
-            page.until(says("does not answer", "#store"))
+            assert silent(page) >= 3
             assert page.run(says("2 nodes running", "#sentence"))
+            assert page.run(
+                f"{BANNER}.getBoundingClientRect().top < document.querySelector('h1').getBoundingClientRect().top"
+            )
+            assert page.run("document.body.classList.contains('old')") and page.run(GREY)
+            assert any(line.startswith("button: ") and "as it was seen last" in line for line in page.heard())
+            page.until("document.querySelector('#picture rect[fill=\"url(#unseen)\"]')")
+            assert fits(page, (360, 1440)) == {}
+            before = silent(page)
+            page.opens("about:blank")
+            page.opens(served.address)  # opened during the silence, it counts from when that began
+            page.until(says("2 nodes running", "#sentence"))
+            assert silent(page) >= before
             served_at(number, stack)
             page.until(says("answers, within", "#store"))
-            page.until(says("the store answers again", "#events"))
+            page.until(f"!{BANNER}")
+            page.until(says("the store answers again after", "#events"))
+            page.until("!document.body.classList.contains('old')")  # a store that is back is empty at first
+            assert page.run("document.querySelectorAll('#rounds tr').length") == 1
             assert page.said == []
             code, said = served.ends(signal.SIGTERM)
             assert (code, said) == (0, "")
 
 
-def served_at(number: int, stack: ExitStack) -> Address:
-    """A store at this port that has a job of two nodes."""
+def test_a_store_that_stands_still_is_shown_once_a_question_had_no_answer(
+    launch: Launcher, tmp_path: Path, port: int
+) -> None:
+    with reserved() as number, ExitStack() as stack:
+        store, host = served_at(number, stack)
+        with server(store, "many", port, launch) as served, tab(tmp_path / "browser") as page:
+            page.opens(served.address)
+            page.until(says("2 nodes running", "#sentence"))
+            os.kill(host.pid, signal.SIGSTOP)
+            try:
+                assert silent(page) >= 5
+            finally:
+                os.kill(host.pid, signal.SIGCONT)
+            page.until(f"!{BANNER}")
+            page.until(says("the store answers again after", "#events"))
+            assert page.said == []
+
+
+def test_nodes_that_are_gone_keep_their_tiles_and_say_how_they_went(
+    tcpstore_job: Jobs, launch: Launcher, tmp_path: Path, port: int
+) -> None:
+    three = tcpstore_job("1:3", "--last-call=1000", conf=f"{CONF}peer_links=false,")
+    agents = three.nodes("abc")
+    three.reaches(lambda state: state.complete and len(state.members) == 3)
+    with page_of(three, port, launch) as served, tab(tmp_path / "browser") as page:
+        page.width(1440)
+        page.opens(served.address)
+        page.until(says("3 nodes running", "#sentence"))
+        beats_are_known = "document.querySelectorAll('#nodes button.running').length === 3"
+        page.until(beats_are_known)
+        lose(agents[2])
+        page.until(tile("c, lost: no heartbeat for ", "silent"))
+        page.until(says("2 nodes running", "#sentence"))
+        agents[1].signal(signal.SIGTERM)
+        page.until(tile("b, left", "left"))
+        page.until(says("1 node running", "#sentence"))
+        assert page.run(tile("c, lost: no heartbeat for ", "silent"))
+        assert fits(page, (360, 1440)) == {}
+        assert page.said == []
+    assert codes(end(agents[:1])) == [0]
+
+
+def test_after_a_store_came_back_empty_the_page_goes_on_from_what_it_had_seen(
+    tcpstore_job: Jobs, launch: Launcher, tmp_path: Path, port: int
+) -> None:
+    two = tcpstore_job("2", "--max-restarts=3")
+    with reserved() as number, ExitStack() as stack:
+        host, two.store = serve(Address("localhost", number), True)
+        assert host
+        agents = two.nodes("ab", program=(FORGES, "x"))
+        run(agents)
+        with page_of(two, port, launch) as served, tab(tmp_path / "browser") as page:
+            page.opens(served.address)
+            page.until(says("round 0: 2 nodes running", "#sentence"))
+            agents[1].open_gate(1)
+            page.until(says("1 failure on record", "#failed"))
+            page.until(says("round 1: 2 nodes running", "#sentence"))
+            workers = run(agents)
+            host.close()
+            silent(page)
+            again, _ = serve(two.store, True)
+            assert again
+            stack.callback(again.close)
+            page.until(f"!{BANNER}")
+            page.until(says("its nodes have put it back", "#events"))
+            page.until(tile("b", "running"))
+            assert page.run("[...document.querySelectorAll('#rounds tr')].map((row) => row.firstChild.innerText)") == [
+                "1",
+                "0",
+            ]
+            assert page.run(says("1 failure on record", "#failed"))
+            kill(workers[0].pid)
+            page.until(says("round 2: 2 nodes running", "#sentence"))
+            page.until(says("2 failures on record", "#failed"))
+            recovery = page.run("document.querySelector('#rounds tr').children[3].innerText")
+            assert re.fullmatch(r"\d+ ms|\d\.\d s", recovery), recovery
+            run(agents)
+            assert codes(end(agents)) == [0, 0]
+            assert page.said == []
+
+
+def served_at(number: int, stack: ExitStack) -> tuple[Address, StoreHost]:
+    """A store at this port that has a job of two nodes, and who serves it."""
     host, store = serve(Address("localhost", number), True)
     assert host
     stack.callback(host.close)
-    backend = TCPStoreBackend(store, "many", SystemClock())
+    backend = TCPStoreBackend(store, "many", SystemClock(), timeout_s=TIMEOUT_S)
     stack.callback(backend.close)
     backend.set(seated(2, 1), None)
-    return store
+    return store, host
 
 
 def asked(address: str, method: str = "GET", host: str = "localhost") -> tuple[int, dict[str, str], str]:

@@ -9,18 +9,15 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
-from attrs import define
 from jobs import CONF, Jobs, alive, codes, end, kill, lose, run, slots, worlds
 from launches import ELASTIC, TIMEOUT_S, Launcher
 from leftovers import alive_with
-from ports import reserved
 from processes import dies, is_alive
-
-from elastic.adapters.store.tcpstore.serving import StoreHost, serve
-from elastic.adapters.store.tcpstore.wire import Address
+from served import served
 
 IMPATIENT = f"--rdzv-conf={CONF}is_host=false,join_timeout=3"
 """Not for the agent that serves the store, since that takes its time to start."""
@@ -52,24 +49,93 @@ def test_of_several_agents_on_the_endpoints_host_one_serves_the_store(tcpstore_j
 
 @pytest.mark.parametrize(
     ("pause_s", "conf"),
-    [(6.0, None), pytest.param(20.0, "", marks=pytest.mark.slow)],
+    [(4.0, None), pytest.param(8.0, "", marks=pytest.mark.slow)],
     ids=["short spans", "real spans"],
 )
 def test_while_the_store_is_paused_workers_run_on_and_afterwards_nobody_is_evicted(
     tcpstore_job: Jobs, nothing_left: str, pause_s: float, conf: str | None
 ) -> None:
-    """For longer than a node may be silent, and than a question to the store may take."""
+    """For longer than a node may be silent, and not so long that its agent kills it."""
     spans = {} if conf is None else {"conf": conf}
     elastic = tcpstore_job("1:2", "--last-call=1000", own_store=True, **spans)
     agents = elastic.nodes("ab")
     told = run(agents)
-    (server,) = [process.pid for process in alive_with(nothing_left) if "store_host.py" in process.command]
+    server = helper(nothing_left)
     os.kill(server, signal.SIGSTOP)
     time.sleep(pause_s)
     assert alive(told)
     os.kill(server, signal.SIGCONT)
     assert codes(end(agents)) == [0, 0]
     assert [elastic.report(name)["ending"]["round"] for name in "ab"] == [0, 0]
+
+
+def helper(token: str) -> int:
+    """The process that serves the job's own store."""
+    (server,) = [process.pid for process in alive_with(token) if "store_host.py" in process.command]
+    return server
+
+
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP])
+def test_a_store_whose_helper_alone_is_lost_is_served_again_and_costs_nobody_anything(
+    tcpstore_job: Jobs, nothing_left: str, signum: signal.Signals
+) -> None:
+    both = tcpstore_job("1:2", "--max-restarts=1", "--last-call=1000", own_store=True)
+    agents = both.nodes("ab")
+    told = run(agents)
+    os.kill(helper(nothing_left), signum)
+    after = both.reaches(lambda state: state.life.epoch == 2)
+    assert (after.round, after.failures) == (0, 0)
+    assert alive(told)
+    kill(told[1].pid)
+    assert worlds(run(agents)) == {(1, "restart 1 of 2 workers")}
+    ended = end(agents)
+    assert codes(ended) == [0, 0]
+    how = "no answer for 6 s" if signum == signal.SIGSTOP else signum.name
+    assert "it must run there" not in ended[0].err
+    assert f"the store's helper was killed{':' if signum == signal.SIGSTOP else ' by'} {how}" in ended[0].err
+    assert f"this node serves store {both.store} again" in ended[0].err
+
+
+def test_a_job_of_one_node_ends_well_however_often_its_store_is_lost(tcpstore_job: Jobs, nothing_left: str) -> None:
+    one = tcpstore_job("1", "--max-restarts=0", own_store=True)
+    agents = one.nodes("a")
+    told = run(agents)
+    for epoch in (2, 3):
+        os.kill(helper(nothing_left), signal.SIGKILL)
+        one.reaches(lambda state, epoch=epoch: state.life.epoch == epoch)  # type: ignore[misc]
+    assert alive(told)
+    os.kill(helper(nothing_left), signal.SIGKILL)
+    assert codes(end(agents)) == [0], "it ends while no store is there"
+    assert one.report("a")["ending"]["round"] == 0
+
+
+def test_a_job_of_one_node_ends_well_when_its_store_can_never_be_served(
+    tcpstore_job: Jobs, launch: Launcher, tmp_path: Path
+) -> None:
+    """Its helper dies at each start."""
+    (tmp_path / "torch.py").write_text("raise SystemExit(7)\n")
+    one = tcpstore_job("1", "--max-restarts=1", own_store=True)
+    path = os.pathsep.join((str(tmp_path), launch.environment["PYTHONPATH"]))
+    agent = one.node("a", environment={"PYTHONPATH": path})
+    (told,) = run([agent])
+    kill(told.pid)
+    assert worlds(run([agent])) == {(1, "restart 1 of 1 workers")}
+    (ended,) = end([agent])
+    assert ended.code == 0
+    assert f"this node serves store {one.store} no longer; its job goes on without one" in ended.err
+
+
+def test_an_agent_of_several_nodes_ends_when_it_can_never_serve_the_store(
+    tcpstore_job: Jobs, launch: Launcher, tmp_path: Path
+) -> None:
+    """And not after `join_timeout`."""
+    (tmp_path / "torch.py").write_text("raise SystemExit(7)\n")
+    both = tcpstore_job("2", own_store=True)
+    path = os.pathsep.join((str(tmp_path), launch.environment["PYTHONPATH"]))
+    ended = both.node("a", environment={"PYTHONPATH": path}).ends()
+    assert ended.code == 3
+    assert f"so this node serves store {both.store} no longer" in ended.err
+    assert f"gave up: this node cannot serve store {both.store}" in ended.err
 
 
 def test_when_the_store_dies_with_its_agent_the_others_run_on_and_say_who_must_act(tcpstore_job: Jobs) -> None:
@@ -157,38 +223,6 @@ def test_who_follows_a_job_follows_it_on_when_its_store_is_lost_and_back(tcpstor
                 watch.kill()
 
 
-@define
-class Served:
-    """A store that can lose its memory: its process is killed, and another one serves at the same address."""
-
-    host: StoreHost
-    address: Address
-
-    def closes(self) -> None:
-        self.host.close()
-
-    def serves(self) -> None:
-        host, _ = serve(self.address, True)
-        assert host
-        self.host = host
-
-    def is_lost(self) -> None:
-        self.closes()
-        self.serves()
-
-
-@contextmanager
-def served() -> Iterator[Served]:
-    with reserved() as port:
-        host, address = serve(Address("localhost", port), True)
-        assert host
-        store = Served(host, address)
-        try:
-            yield store
-        finally:
-            store.closes()
-
-
 @pytest.mark.parametrize("outcome", ["fails", "succeeds"])
 def test_a_node_whose_worker_ends_gives_up_after_the_join_timeout_when_the_store_is_gone(
     tcpstore_job: Jobs, outcome: str
@@ -255,3 +289,25 @@ def scans() -> Iterator[bytes]:
     """Nothing, less than a greeting, other protocols, noise."""
     yield from (b"", b"\x00", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", b"SSH-2.0-scan\r\n")
     yield from (os.urandom(size) for size in (1, 5, 64, 4096))
+
+
+def test_with_on_store_loss_stop_the_node_that_serves_stops_its_workers_too(
+    tcpstore_job: Jobs, nothing_left: str
+) -> None:
+    """Its own store stands still: no copy of a rank runs anywhere while nobody can know who is there."""
+    two = tcpstore_job(
+        "2",
+        "--max-restarts=0",
+        "--on-store-loss=stop",
+        "--grace=1",
+        own_store=True,
+        conf="keep_alive_interval=0.5,keep_alive_max_attempt=10,",
+    )
+    agents = two.nodes("ab")
+    told = run(agents)
+    os.kill(helper(nothing_left), signal.SIGSTOP)
+    assert all(dies(worker.pid) for worker in told)
+    assert {worker.words for worker in run(agents)} == {"restart 0 of 2 workers"}
+    ended = end(agents)
+    assert codes(ended) == [0, 0]
+    assert "1 worker killed (--on-store-loss=stop)" in ended[0].err

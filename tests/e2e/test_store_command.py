@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,6 +69,17 @@ def answers(address: Address) -> bool:
         backend.close()
 
 
+def test_a_store_hears_signals_that_were_blocked(nothing_left: str) -> None:
+    blocks = (
+        "import os, sys, signal as s; s.pthread_sigmask(s.SIG_BLOCK, {s.SIGTERM}); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    with command(sys.executable, "-c", blocks) as process:
+        ready(process)
+        process.terminate()
+        _, err = process.communicate(timeout=TIMEOUT_S)
+    assert "SIGTERM: blocked when this program began, heard from now on" in err
+
+
 @pytest.fixture
 def store_server(nothing_left: str) -> Iterator[Address]:
     with command() as process:
@@ -121,13 +133,31 @@ def test_nothing_outlives_it_when_it_is_killed_and_no_token_was_handed_on(
 
 
 @pytest.mark.parametrize("under", [(), ("env", "--ignore-signal=CHLD")], ids=["", "who left SIGCHLD ignored"])
-def test_when_its_process_dies_it_says_so_and_ends_with_3(nothing_left: str, under: tuple[str, ...]) -> None:
+def test_when_its_process_dies_it_says_so_and_serves_again(nothing_left: str, under: tuple[str, ...]) -> None:
     with command(*under) as process:
-        ready(process)
+        address = ready(process)
         os.kill(helper(nothing_left), signal.SIGKILL)
-        _, err = process.communicate(timeout=SOON_S)
-    assert process.returncode == 3
-    assert err == ("elastic  store gone, its process ended: killed by SIGKILL; start it again, or no job can re-form\n")
+        assert process.stderr
+        said = process.stderr.readline()
+        assert said.startswith("elastic  the store's helper was killed by SIGKILL, ")
+        assert said.endswith(f"; this node serves store {address} again\n")
+        assert comes_true(lambda: answers(address))
+        process.terminate()
+        out, err = process.communicate(timeout=SOON_S)
+    assert (process.returncode, out, err) == (143, "", "elastic  store stopped by SIGTERM\n")
+
+
+def test_when_its_process_cannot_start_it_says_so_and_ends_with_3(
+    nothing_left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torch.py").write_text("raise SystemExit(7)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with command() as process:
+        out, err = process.communicate(timeout=SOON_S)
+    assert (process.returncode, out) == (3, "")
+    *deaths, last = err.splitlines()
+    assert all(each.startswith("elastic  the store's helper ended with exit code 7; ") for each in deaths)
+    assert last == "elastic  store gone, its process cannot be started; start it again, or no job can re-form"
 
 
 def test_under_nohup_it_outlives_its_terminal(nothing_left: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,13 +15,27 @@ from typing import Any
 import pytest
 import stage
 from launches import PROGRAMS, Launcher
-from processes import comes_true
+from processes import children_of, comes_true
+from wrapped import needs_torch
 
 from elastic.adapters.workers.numa import bindings
 from elastic.cli.render.status import PATIENCE_S
 
 SHOW = PROGRAMS / "show.py"
 CHATTY = PROGRAMS / "chatty.py"
+
+
+@needs_torch
+def test_a_worker_keeps_the_oom_score_of_before_and_no_helper_of_the_agent_does(launch: Launcher) -> None:
+    """The agent, its reaper and the store's helper have none, as far as this process may lower it."""
+    begin = 'echo 300 >/proc/self/oom_score_adj; exec "$@"'
+    says = "cat /proc/self/oom_score_adj; exec sleep 1000"
+    job = launch("--rdzv-endpoint=localhost:0", "--no-python", "sh", "-c", says, under=("sh", "-c", begin, "sh"))
+    job.prints("300\n")
+    scores = sorted(int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in (job.pid, *children_of(job.pid)))
+    assert scores in ([-1000, -1000, -1000, 300], [0, 0, 0, 300])
+    job.signal(signal.SIGTERM)
+    assert job.ends().code == 143
 
 
 def shown(folder: Path, local_rank: int, round: int = 0) -> Any:

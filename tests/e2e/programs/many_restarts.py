@@ -69,7 +69,7 @@ def communicate() -> Callable[[], object]:
     return dist.barrier
 
 
-@Wrapper(completion_timeout=300.0)
+@Wrapper(completion_timeout=300.0, fresh_after=None)
 def train(call: CallWrapper) -> None:
     global last, of_its_own, in_order
     now = call.iteration

@@ -1,4 +1,4 @@
-"""DistributedDataParallel on gloo in a wrapped function, which stays at a step of its first two iterations until called
+"""Data-parallel training on gloo in a wrapped function, which stays at a step of its first two iterations until called
 back.
 
 The mean gradient of a step is its number + 1.5 if four ranks take part, + 0.5 if two do. So the last weight tells how many
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 
+import averaging
 import stage
 import torch
 from torch import distributed, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from elastic.inprocess import CallWrapper, Wrapper
 
@@ -25,20 +25,15 @@ def train(model: nn.Linear, done: torch.Tensor, call: CallWrapper | None = None)
     assert call
     distributed.init_process_group("gloo")
     rank, world_size = distributed.get_rank(), distributed.get_world_size()
-    distributed.broadcast(done, 0)
-    parallel = DistributedDataParallel(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    averaging.take_over(model, done)
     for step in range(int(done), STEPS):
         if (call.iteration, step) in STAYS:
             stage.tell("in", call.iteration, "of", world_size, "at", step)
             with call.disable_hang_protection():
                 while True:
                     time.sleep(0.01)
-        optimizer.zero_grad()
-        parallel(torch.full((1, 1), float(rank + step))).sum().backward()
-        optimizer.step()
+        averaging.step(model, float(rank + step))
         done += 1
-    del parallel
     distributed.destroy_process_group()
     return float(model.weight.detach())
 

@@ -1,4 +1,4 @@
-"""DistributedDataParallel on gloo in a wrapped function: the rank that is named is killed at a step, once.
+"""Data-parallel training on gloo in a wrapped function: the rank that is named is killed at a step, once.
 
 Arguments: the rank, and NAME=VALUE for the wrapper. The mean gradient of a step is 1.5 + its number if there are four ranks,
 so the last weight tells how many took part in each step. A rank that comes anew gets step and weight from rank 0.
@@ -10,10 +10,10 @@ import os
 import signal
 import sys
 
+import averaging
 import stage
 import torch
 from torch import distributed, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from elastic.inprocess import CallWrapper, Wrapper
 
@@ -28,20 +28,15 @@ def train(model: nn.Linear, done: torch.Tensor, call: CallWrapper | None = None)
     assert call
     distributed.init_process_group("gloo")
     rank, world_size = distributed.get_rank(), distributed.get_world_size()
-    distributed.broadcast(done, 0)
-    parallel = DistributedDataParallel(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    averaging.take_over(model, done)
     stage.tell("in", call.iteration, "of", world_size, "at", int(done))
     for step in range(int(done), STEPS):
         if (call.iteration, step, MINE) == (0, KILLED_AT, KILLED):
             stage.wait_for_gate()
             stage.tell("dies")
             os.kill(os.getpid(), signal.SIGKILL)
-        optimizer.zero_grad()
-        parallel(torch.full((1, 1), float(rank + step))).sum().backward()
-        optimizer.step()
+        averaging.step(model, float(rank + step))
         done += 1
-    del parallel
     distributed.destroy_process_group()
     return float(model.weight.detach())
 

@@ -96,6 +96,10 @@ def give_up(call: CallWrapper) -> None:
     raise RestartAbort("enough")
 
 
+def nest(call: CallWrapper) -> None:
+    Wrapper()(print)("not to be said")
+
+
 def fail(call: CallWrapper) -> None:
     raise ValueError("boom")
 
@@ -127,6 +131,7 @@ WAYS: dict[str, Callable[[CallWrapper], object]] = {
     "import": load,
     "busy": busy,
     "abort": give_up,
+    "nest": nest,
     "monitor": lose_the_monitor,
 }
 

@@ -1,0 +1,51 @@
+"""Rank 2 fails while the others are in collectives of gloo with it: `echoes.py raises|closes|dies ITERATIONS`.
+
+`closes`: it closes its connections before the wrapper hears of its failure, as a `finally` does. In each later iteration
+each rank tells the records of the last one: first the rank and its message, then the ranks of those that are echoes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import stage
+import torch
+from torch import distributed
+
+from elastic.inprocess import CallWrapper, Wrapper
+
+MINE, CULPRIT = int(os.environ["RANK"]), 2
+HOW, ITERATIONS = sys.argv[1], int(sys.argv[2])
+STEPS_MAX = 1_000_000
+
+
+@Wrapper(soft_timeout=300, hard_timeout=400, barrier_timeout=500)
+def train(call: CallWrapper) -> None:
+    if call.iteration:
+        last = [fault for fault in call.faults if fault.round == call.iteration - 1]
+        echoes = sorted(int(fault.node.slot) for fault in last if fault.remark.startswith("an echo"))
+        assert not {int(fault.node.slot) for fault in last[len(last) - len(echoes) :]} - set(echoes)
+        stage.tell("in", call.iteration, "after", last[0].node.slot, last[0].message)
+    if call.iteration == ITERATIONS:
+        return
+    distributed.init_process_group("gloo")
+    try:
+        for step in range(STEPS_MAX):
+            distributed.all_reduce(torch.ones(1))
+            call.ping()
+            if step == 20 and int(os.environ["RANK"]) == CULPRIT:
+                fail()
+    finally:
+        if HOW == "closes" and distributed.is_initialized():
+            distributed.destroy_process_group()
+
+
+def fail() -> None:
+    if HOW == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise ValueError("the true cause")
+
+
+train()

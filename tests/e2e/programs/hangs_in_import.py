@@ -1,0 +1,5 @@
+"""Importing this never ends."""
+
+import time
+
+time.sleep(1_000_000)
