@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from attrs import Factory, define, evolve, field, frozen
 
 from ..adapters.clock import Clock, SystemClock
-from ..adapters.store.notes import STACKS, STANDBYS, UNFIT
+from ..adapters.store.notes import ENDED, STACKS, STANDBYS, UNFIT
 from ..adapters.store.port import Backend, OutOfReach, StoreError
 from ..core.rendezvous import RendezvousState
 from ..core.world import Node
@@ -140,11 +140,12 @@ class Looking:
             return self.job
         heard = self._hear(state)
         unheard = frozenset(node for node, beat in heard.items() if beat is None)
-        job = evolve(self.job, unheard=unheard, standbys=self.backend.notes.read(STANDBYS, state.present))
+        notes = self.backend.notes
+        standbys, ended = notes.read(STANDBYS, state.present), notes.read(ENDED, state.present)
+        job = evolve(self.job, unheard=unheard, standbys=standbys, ended=ended)
         if self.at() < self._faults_at:
             return job
         asked_at = self.at()
-        notes = self.backend.notes
         faults, stacks = notes.faults(), tuple(notes.read(STACKS, state.present).values())
         unfit = notes.all(UNFIT)
         self._faults_at = self.at() + REST * (self.at() - asked_at)

@@ -39,7 +39,7 @@ from elastic.adapters.report.news import (
     Told,
     Trace,
 )
-from elastic.adapters.store.notes import FAULTS, STACKS, STANDBYS, UNFIT, UNFIT_MAX, StandbyNote
+from elastic.adapters.store.notes import ENDED, FAULTS, STACKS, STANDBYS, UNFIT, UNFIT_MAX, EarlyEnds, StandbyNote
 from elastic.adapters.store.port import Backend, Log, OutcomeUnknown, OutOfReach
 from elastic.adapters.store.queries import Query, Replies, Reply
 from elastic.core.rendezvous import (
@@ -713,12 +713,14 @@ class AgentConformance:
         read = reader.notes.read(STANDBYS, [node("c"), node("b"), node("a")])
         assert read == {node("a"): StandbyNote(2, 1.5), node("b"): StandbyNote(1, 0.25)}
 
-    def test_a_node_that_goes_takes_its_note_along(self, client: AgentClients) -> None:
-        writer, heart, note = client(), client(), StandbyNote(1, 0.25)
+    def test_a_node_that_goes_takes_its_notes_along(self, client: AgentClients) -> None:
+        writer, heart, note, ended = client(), client(), StandbyNote(1, 0.25), EarlyEnds(2, ((17, "12:00"),))
         for of in "ab":
             writer.notes.put(STANDBYS, node(of), note)
+            writer.notes.put(ENDED, node(of), ended)
         heart.remove_heartbeat(node("a"))
         assert client().notes.read(STANDBYS, [node("a"), node("b")]) == {node("b"): note}
+        assert client().notes.read(ENDED, [node("a"), node("b")]) == {node("b"): ended}
 
     def test_of_each_node_the_stacks_that_it_put_last_are_kept(self, client: AgentClients) -> None:
         one, two = client(), client()

@@ -94,7 +94,7 @@ from ..report.news import (
 from ..report.stack_records import StackRecords
 from ..report.worker_ends import WorkerEnds
 from ..signals import signals_as_events
-from ..store.notes import UNFIT
+from ..store.notes import ENDED, STANDBYS, UNFIT
 from ..store.port import Backend, StoreError
 from ..store.queries import Query
 from ..terminal import printable
@@ -126,6 +126,7 @@ from .inbox import (
     WorkerReport,
     WorkersReady,
 )
+from .note_teller import NoteTeller
 from .watchdogs import Watchdogs
 from .worker_group import WorkerGroup
 
@@ -135,7 +136,6 @@ if TYPE_CHECKING:
     from ..workers.node_check import NodeChecks
     from ..workers.standbys import Standbys
     from .hang_watch import HangWatch, Standing
-    from .standby_teller import StandbyTeller
     from .standstill_watch import StandstillWatch
 
 _RECORD_TIMEOUT_S = 5.0
@@ -197,8 +197,8 @@ class Agent:
         held = Held(self.node, self._introduced, settings.rendezvous, Life(os.urandom(8).hex()))
         self._begin_trace = partial(self._trace.begin, held, settings.group, clock, self._inbox.post)
         self._rendezvous = RendezvousLoop(backend, held, clock, self._inbox.post, self._inbox.failed, self._trace.took)
-        self._teller = self._made_teller(backend)
         self._beats = backend.clone()
+        self._teller = NoteTeller(self._beats.notes, self.node)
         interval_s = settings.rendezvous.keep_alive_interval
         self._heart = Heart(self._beats, self.node, interval_s, clock, self._has_beaten, self._inbox.failed)
         self._lingers = self._is_known_to_leave = self._holds_back = False
@@ -451,8 +451,7 @@ class Agent:
     def _has_beaten(self, sent_at: float, life: Life | None) -> None:
         """Take an acknowledged heartbeat, in the heart's thread."""
         self._inbox.beaten(sent_at, life)
-        if self._teller:
-            self._teller.beaten(life)
+        self._teller.beaten(life)
         if (query := self._beats.notes.query) and query.id not in self._answered:
             self._inbox.asked(partial(self._answer, query))
 
@@ -580,6 +579,8 @@ class Agent:
 
     def _known_end(self, ended: Exit) -> Exited:
         rank, now = ended.local_rank, self._clock.now()
+        if not ended.code:
+            self._teller.tell(ENDED, self._workers.early_ends)
         entered, is_echo = self._workers.has_entered(rank), self._ends.is_echo(rank) or None
         return Exited(rank, ended.code, ended.died_at, now, is_echo, ended.ending_at, entered)
 
@@ -595,6 +596,7 @@ class Agent:
                 self._start(world)
             case Move(world):
                 self._workers.move(world)
+                self._teller.tell(ENDED, self._workers.early_ends)
             case StartAgain(local_rank):
                 self._start_again(local_rank)
             case Signal(signum, children=True):
@@ -740,13 +742,6 @@ class Agent:
         now, tell, slot = self._clock.now, self._inbox.standby_told, self.node.slot
         return Standbys(self._settings, wanted, slot, spawner, guard, watcher, now, tell, start_up=started)
 
-    def _made_teller(self, backend: Backend) -> StandbyTeller | None:
-        if self._settings.standby is None:
-            return None
-        from .standby_teller import StandbyTeller  # no other launch needs it
-
-        return StandbyTeller(backend, self.node)
-
     def _begin_standbys(self) -> None:
         if self._standbys:
             try:
@@ -764,8 +759,8 @@ class Agent:
         self._say_if_prepared()
 
     def _tell_of_standbys(self) -> None:
-        if self._standbys and self._teller:
-            self._teller.tell(self._standbys.note)
+        if self._standbys:
+            self._teller.tell(STANDBYS, self._standbys.note)
 
     def _say_if_prepared(self) -> None:
         """Let this node ask for a seat in a running job, if its standbys are what it waits for."""
@@ -797,7 +792,6 @@ class Agent:
             *([self._links.stop] if self._links else []),
             self._rendezvous.stop,
             self._heart.stop,
-            *([self._teller.close] if self._teller else []),
             partial(self._patience.spend, self._trace.end),
             self._reserved.release,
             self._logs.close,

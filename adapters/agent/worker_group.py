@@ -23,6 +23,7 @@ from ..launch_settings import Kind, LaunchSettings, Program
 from ..report.news import Started, StartedAgain
 from ..report.stack_records import Seen
 from ..report.worker_ends import UNSTARTABLE, WorkerEnds
+from ..store.notes import EarlyEnds
 from ..workers.attempts import Attempt, again, attempts
 from ..workers.entered import Entered
 from ..workers.environment import substituted
@@ -87,6 +88,8 @@ class WorkerGroup:
         """The process ids of the workers that were started last, by local rank."""
         self._uncollected: dict[int, int] = {}
         """Those of them whose ends are not known yet."""
+        self._ended_when: dict[int, str] = {}
+        """The time of day at which those of them ended that ended with 0."""
         self._raised = set[int]()
         """The process ids of those of them that reported an uncaught exception."""
         self.world: World | None = None
@@ -107,7 +110,7 @@ class WorkerGroup:
             self._entered.begin(self._attempts.keys())
         pids = self._started([attempt.spec for attempt in self._attempts.values()])
         self._pids = dict(zip(self._attempts, pids, strict=True))
-        self._uncollected, self._raised = dict(self._pids), set()
+        self._uncollected, self._raised, self._ended_when = dict(self._pids), set(), {}
         self.world = world
         self._follow()
         return Started(world, tuple(pids), self._clock.now())
@@ -151,6 +154,12 @@ class WorkerGroup:
             now = self._clock.now()
             return self._ended(Exit(local_rank, 0, UNSTARTABLE, now, now))
         return StartedAgain(local_rank, pid, self._clock.now())
+
+    @property
+    def early_ends(self) -> EarlyEnds:
+        """The workers that have ended with 0, in this world."""
+        ended = sorted((_rank(self._attempts[local], local), when) for local, when in self._ended_when.items())
+        return EarlyEnds(self.world.round if self.world else 0, tuple(ended))
 
     @property
     def pids(self) -> Collection[int]:
@@ -273,6 +282,8 @@ class WorkerGroup:
 
     def _ended(self, ended: Exit) -> Exit:
         self._uncollected.pop(ended.local_rank, None)
+        if not ended.code:
+            self._ended_when[ended.local_rank] = self._clock.wall_text()
         self._ends.add(self._attempts[ended.local_rank], ended)
         return ended
 

@@ -14,14 +14,28 @@ from attrs import asdict, frozen
 from msgspec import Meta, Struct
 
 from ...core.rendezvous import codec
-from ...core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX
+from ...core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, SEEN_MAX
 from ..terminal import printable
-from .notes import FAULTS, PROPOSALS, QUERY, REPLIES, STACKS, STANDBYS, UNFIT, Entrant, StandbyNote
+from .notes import (
+    ENDED,
+    FAULTS,
+    PROPOSALS,
+    QUERY,
+    REPLIES,
+    STACKS,
+    STANDBYS,
+    UNFIT,
+    EarlyEnds,
+    Entrant,
+    StandbyNote,
+)
 from .port import Folder, Log, Record, Shelf
 from .queries import Query, Reply
 
 BYTES_MAX = 1024
 """A note of standbys, or a query, is not longer."""
+_WHEN_MAX = 40
+ENDED_BYTES_MAX = SEEN_MAX * (_WHEN_MAX + 16) + BYTES_MAX
 TEXT_MAX = 2**16
 """So many characters of what is known of one worker are told."""
 REPLY_BYTES_MAX = codec.STACKS_BYTES_MAX + 2 * TEXT_MAX
@@ -34,6 +48,11 @@ _Rank = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 class _Note(Struct):
     ready: Annotated[int, Meta(ge=0, le=LOCAL_WORLD_SIZE_MAX)]
     imports_s: Annotated[float, Meta(ge=0, le=IMPORTS_S_MAX)] | None
+
+
+class _Ends(Struct):
+    round: _Rank
+    ends: list[tuple[_Rank, Annotated[str, Meta(pattern="^[0-9T:.+-]*$", max_length=_WHEN_MAX)]]]
 
 
 class _Query(Struct):
@@ -50,6 +69,7 @@ class _Reply(Struct):
 
 _encoder = msgspec.json.Encoder()
 _notes = msgspec.json.Decoder(_Note)
+_ends = msgspec.json.Decoder(_Ends)
 _queries = msgspec.json.Decoder(_Query)
 _replies = msgspec.json.Decoder(_Reply)
 
@@ -57,6 +77,11 @@ _replies = msgspec.json.Decoder(_Reply)
 def _note(data: bytes) -> StandbyNote:
     wire = _notes.decode(data)
     return StandbyNote(wire.ready, wire.imports_s)
+
+
+def _early_ends(data: bytes) -> EarlyEnds:
+    wire = _ends.decode(data)
+    return EarlyEnds(wire.round, tuple(wire.ends))
 
 
 def _query(data: bytes) -> Query:
@@ -85,6 +110,7 @@ class _Codec:
 
 _CODECS: Mapping[str, _Codec] = {
     STANDBYS.name: _Codec(lambda note: _encoder.encode(asdict(note)), _note, BYTES_MAX),
+    ENDED.name: _Codec(lambda note: _encoder.encode(asdict(note)), _early_ends, ENDED_BYTES_MAX),
     STACKS.name: _Codec(codec.encode_stacks, codec.decode_stacks, codec.STACKS_BYTES_MAX),
     QUERY.name: _Codec(lambda query: _encoder.encode(asdict(query)), _query, BYTES_MAX),
     REPLIES.name: _Codec(_reply_bytes, _reply, REPLY_BYTES_MAX),

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ...core.causes import merged
 from ...core.rendezvous import Proposal, Token
 from ...core.rendezvous.actions import entering_in
 from ...core.rendezvous.state import NODES_MAX
-from ...core.world import Fault, Node, Stacks, Unfit
+from ...core.world import SEEN_MAX, Fault, Node, Stacks, Unfit
 from .port import Board, Folder, Log, Place, Record, Shelf, spelled
 from .queries import LASTS_S, Query, Replies, Reply
 
@@ -41,6 +41,19 @@ class StandbyNote:
     """None if no standby has been ready yet."""
 
 
+def _first_ends(ends: tuple[tuple[int, str], ...]) -> tuple[tuple[int, str], ...]:
+    return ends[:SEEN_MAX]
+
+
+@frozen
+class EarlyEnds:
+    """The workers of one node that have ended with 0 in this round, while others may run on: each rank, and the time of day
+    on its host. It is bounded, because it travels through a store. It is for people: nothing is decided by it."""
+
+    round: int
+    ends: tuple[tuple[int, str], ...] = field(default=(), converter=_first_ends)
+
+
 @frozen
 class Entrant:
     """The proposal of a node to enter, for readers that do not know the node yet."""
@@ -50,6 +63,7 @@ class Entrant:
 
 
 STANDBYS = Shelf[StandbyNote]("standbys")
+ENDED = Shelf[EarlyEnds]("ended", is_large=True)
 STACKS = Shelf[Stacks]("stacks", is_large=True, owner=lambda stacks: stacks.node)
 """They tell where a node's workers were when they were stopped last."""
 QUERY = Shelf[Query]("query", lasts_s=LASTS_S)
@@ -63,9 +77,9 @@ FAULTS = Log[Fault](
     is_large=True,
 )
 UNFIT = Log[Unfit]("unfit", 0, UNFIT_MAX, lambda unfit: spelled(unfit.node))
-GOING = (PROPOSALS, STANDBYS)
+GOING = (PROPOSALS, STANDBYS, ENDED)
 """A node that goes takes its records of these along."""
-_SHELVES: Mapping[str, Shelf[Any]] = {each.name: each for each in (STANDBYS, STACKS, QUERY, REPLIES, PROPOSALS)}
+_SHELVES: Mapping[str, Shelf[Any]] = {each.name: each for each in (STANDBYS, ENDED, STACKS, QUERY, REPLIES, PROPOSALS)}
 _LOGS: Mapping[str, Log[Any]] = {each.name: each for each in (FAULTS, UNFIT)}
 
 

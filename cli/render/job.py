@@ -11,14 +11,14 @@ from attrs import asdict, field, frozen
 from ...adapters.clock import iso
 from ...adapters.report.launch_report import unfit_as_json
 from ...adapters.report.stack_records import grouped
-from ...adapters.store.notes import StandbyNote
+from ...adapters.store.notes import EarlyEnds, StandbyNote
 from ...adapters.workers.error_files import end_sentence, exit_sentence
 from ...core.ranks import assign
 from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.rendezvous.explain import Naming, naming, set_aside
 from ...core.rendezvous.state import known_as
 from ...core.world import Fault, Node, Notice, Profile, Stacks, Unfit
-from .sentences import names_of
+from .sentences import names_of, ranks_of
 from .text import count, first_line, table, time_of_day
 
 FORMAT = 1
@@ -48,6 +48,8 @@ class Job:
     faults: tuple[Fault, ...] = ()
     standbys: Mapping[Node, StandbyNote] = field(factory=dict)
     """The standbys of the nodes that have told of some."""
+    ended: Mapping[Node, EarlyEnds] = field(factory=dict)
+    """The workers of the nodes that have ended with 0."""
     stacks: tuple[Stacks, ...] = ()
     """They tell where the workers of each node were when they were stopped last."""
     unfit: tuple[Unfit, ...] = ()
@@ -119,7 +121,13 @@ def lines(job: Job, state: RendezvousState, watched: Watched = ONCE) -> list[str
         told += ["", *table(head, shown[:NODES_SHOWN])]
     if len(shown) > NODES_SHOWN:
         told.append(f"and {count(len(shown) - NODES_SHOWN, 'node')} more (--json has all)")
-    return [*told, *_set_aside(job, state), *_unfit(job.unfit, naming(state)), *_failures(job.faults, naming(state))]
+    return [
+        *told,
+        *_ended_early(job, state),
+        *_set_aside(job, state),
+        *_unfit(job.unfit, naming(state)),
+        *_failures(job.faults, naming(state)),
+    ]
 
 
 def _since(rows: Sequence[Row], watched: Watched) -> list[str]:
@@ -187,6 +195,7 @@ def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str,
                 "heartbeat_age_s": None if (age := watched.ages_s.get(row.node)) is None else round(age, 3),
                 "serves_store": bool(state.seats[row.node].profile.serves_store),
                 "labels": dict(state.seats[row.node].profile.labels),
+                "ended": [{"rank": rank, "when": when} for rank, when in ended_early(job, state, row.node).items()],
                 "standbys": asdict(job.standbys[row.node]) if row.node in job.standbys else None,
                 "notice": asdict(notice) if (notice := state.seats[row.node].notice) else None,
                 "failing": asdict(failing) if (failing := state.seats[row.node].failing) else None,
@@ -297,6 +306,26 @@ def restarts(state: RendezvousState) -> int:
 
 def _spent(state: RendezvousState) -> str:
     return f"{restarts(state)} of {count(state.limits.max_restarts, 'restart')} spent"
+
+
+def ended_early(job: Job, state: RendezvousState, node: Node) -> Mapping[int, str]:
+    """Return which ranks of this node have ended with 0 while others of this world run on, and when by its host's clock."""
+    note = job.ended.get(node)
+    runs = note is not None and state.complete and not state.closed and note.round == state.round
+    return dict(note.ends) if note and runs else {}
+
+
+def _ended_early(job: Job, state: RendezvousState) -> Iterator[str]:
+    ended = {rank: when for node in state.seats for rank, when in ended_early(job, state, node).items()}
+    done = [rank for node, its in _ranks(state).items() if state.seats[node].status is not Status.IN for rank in its]
+    others = [rank for its in _ranks(state).values() for rank in its if rank not in {*ended, *done}]
+    if ended and others:
+        run = "runs" if len(others) == 1 else "run"
+        yield ""
+        yield (
+            f"{ranks_of(sorted(ended))} ended with exit code 0, {time_of_day(max(ended.values()))}, "
+            f"and {ranks_of(others)} {run} on"
+        )
 
 
 def _set_aside(job: Job, state: RendezvousState) -> Iterator[str]:

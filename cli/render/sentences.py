@@ -214,13 +214,15 @@ def ranks_of(ranks: Sequence[int]) -> str:
 
 
 def ended_early(ended_at: Mapping[int, float], group: Group, now: float) -> str:
-    """Return that some workers of this node, by local rank, have ended with 0 while others run on; empty if none has."""
+    """Return that some workers of this node, by local rank, have ended with 0 while others run on; else nothing."""
     if not (ended_at and group.world):
         return ""
     workers = assign(group.world)[group.node].workers
     ended = [each.rank for each in workers if each.local_rank in ended_at]
     others = [each.rank for each in workers if each.local_rank in group.running]
     ago = clock(now - max(ended_at.values()))
+    if not others:
+        return ""
     return (
         f"{ranks_of(ended)} ended with exit code 0, {ago} ago, and {ranks_of(others)} run{'s' * (len(others) == 1)} on"
     )

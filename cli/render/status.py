@@ -146,7 +146,7 @@ class StatusLines:
     def passed(self, now: float) -> None:
         """Show a wait that has lasted. Called at the time that `until` gave."""
         if self._ended_due is not None and now >= self._ended_due and self._group:
-            self._say(sentences.ended_early(self._ended_at, self._group, now))
+            self._say(*filter(None, [sentences.ended_early(self._ended_at, self._group, now)]))
             self._ended_due = now + ENDED_AGAIN * (now - max(self._ended_at.values()))
         if self._quiet or self._until is None or now < self._until:
             return
@@ -198,7 +198,7 @@ class StatusLines:
 
     def _notes_early_end(self, step: Step) -> None:
         """Remember that a worker ended with 0 while others run on, until the workers are stopped or all have ended."""
-        if step.after.phase is not Phase.RUNNING:
+        if step.after.phase not in (Phase.RUNNING, Phase.MOVING):
             self._ended_at, self._ended_due = {}, None
         elif isinstance(step.event, Exited) and step.event.code == 0:
             self._ended_at[step.event.local_rank] = step.event.died_at

@@ -9,11 +9,12 @@ from narration import FAULT
 from worlds import arrived, edited, node, profile, register, running, with_one_aside
 
 from elastic.adapters.clock import iso
+from elastic.adapters.store.notes import EarlyEnds
 from elastic.cli.render.history import DOES
 from elastic.cli.render.job import FAILURES_SHOWN, WORDS, Gone, Job, Watched, data, lines
 from elastic.cli.render.page import LOOKS
 from elastic.cli.render.text import time_of_day
-from elastic.core.rendezvous import Arrive, Evict, Status
+from elastic.core.rendezvous import Arrive, Done, Evict, Status
 from elastic.core.world import Stacks, Unfit
 
 
@@ -44,6 +45,19 @@ def test_nodes_that_stay_out_are_named_with_their_reasons() -> None:
         "reason": "GPU 0 is lost\nsee dmesg",
     }
     assert data(Job("job", "store", running()), running())["unfit"] == []
+
+
+def test_ranks_that_ended_with_0_while_others_run_on_are_named_over_all_nodes() -> None:
+    state = edited(running("a b c"), "b", Done(0))
+    a, b, c = map(node, "abc")
+    when, later = "2026-01-01T13:05:40.000+00:00", "2026-01-01T13:05:41.000+00:00"
+    ended = {a: EarlyEnds(0, ((0, when),)), b: EarlyEnds(0, ((1, later),)), c: EarlyEnds(1, ((2, when),))}
+    job = Job("job", "store", state, ended=ended)
+    assert lines(job, state)[-1] == f"ranks 0, 1 ended with exit code 0, {time_of_day(later)}, and rank 2 runs on"
+    told = {each["name"]: each["ended"] for each in data(job, state)["nodes"]}
+    assert told == {"a": [{"rank": 0, "when": when}], "b": [{"rank": 1, "when": later}], "c": []}
+    silent = Job("job", "store", state, ended={c: ended[c]})
+    assert "ended with" not in "".join(lines(silent, state))
 
 
 def test_a_program_is_told_the_labels_of_each_node() -> None:

@@ -75,6 +75,18 @@ def test_a_running_job_shows_its_nodes_and_their_ranks(job: Jobs, launch: Launch
     assert codes(end(agents)) == [0, 0]
 
 
+def test_ranks_that_have_ended_while_others_run_on_are_shown(job: Jobs, launch: Launcher) -> None:
+    two = job("2", "--nproc-per-node=2")
+    agents = two.nodes("ab", program=("--no-python", "sh", "-c", "[ $RANK = 1 ] || sleep 1000"))
+    assert comes_true(lambda: [[each["rank"] for each in node["ended"]] for node in seated(two, launch)] == [[1], []])
+    shown = asked(two, launch=launch).stdout
+    line = r"^rank 1 ended with exit code 0, \d\d:\d\d:\d\d, and ranks 0, 2, 3 run on$"
+    assert re.search(line, shown, re.MULTILINE), shown
+    for agent in agents:
+        agent.signal(signal.SIGTERM)
+    assert [agent.ends().code for agent in agents] == [128 + signal.SIGTERM] * 2
+
+
 @only_in("tcpstore")
 def test_the_ready_standbys_of_each_node_are_shown_and_how_long_their_imports_took(job: Jobs, launch: Launcher) -> None:
     two = job("2", "--max-restarts=1")

@@ -10,8 +10,9 @@ from worlds import node, profile
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.note_codec import BYTES_MAX, decoded, encoded
+from elastic.adapters.store.note_codec import BYTES_MAX, ENDED_BYTES_MAX, decoded, encoded
 from elastic.adapters.store.notes import (
+    ENDED,
     FAULTS,
     PROPOSALS,
     QUERY,
@@ -19,6 +20,7 @@ from elastic.adapters.store.notes import (
     STACKS,
     STANDBYS,
     UNFIT,
+    EarlyEnds,
     Notes,
     StandbyNote,
     entering,
@@ -28,7 +30,7 @@ from elastic.adapters.store.queries import Query, Replies, Reply
 from elastic.core.rendezvous import Arrive, Done, Proposal, Token
 from elastic.core.rendezvous.actions import entering_in
 from elastic.core.rendezvous.codec import encode_entrant
-from elastic.core.world import Fault, Life, Stacks, Unfit
+from elastic.core.world import SEEN_MAX, Fault, Life, Stacks, Unfit
 
 A, B, C = node("a"), node("b"), node("c")
 ERA = Token(Life("life", 3), 17)
@@ -51,6 +53,15 @@ def notes(board: MemoryBackend) -> Notes:
 @pytest.mark.parametrize("note", [StandbyNote(0, None), StandbyNote(65_536, 0.0), StandbyNote(2, 1.25)])
 def test_a_note_is_read_as_it_was_written(note: StandbyNote) -> None:
     assert decoded(STANDBYS, encoded(STANDBYS, note)) == note
+
+
+def test_the_ends_of_a_node_s_workers_are_read_as_they_were_written_and_are_bounded() -> None:
+    many = EarlyEnds(65_536, tuple((65_000 + each, "2026-01-01T13:05:40.123+01:00") for each in range(2 * SEEN_MAX)))
+    assert len(many.ends) == SEEN_MAX and len(encoded(ENDED, many)) < ENDED_BYTES_MAX
+    for note in (EarlyEnds(0), many):
+        assert decoded(ENDED, encoded(ENDED, note)) == note
+    for data in (b'{"round":0}', b'{"round":0,"ends":[[-1,""]]}', b'{"round":0,"ends":[[0,"<b>"]]}', b"[" * 99_999):
+        assert decoded(ENDED, data) is None
 
 
 def test_a_note_of_a_later_version_is_read() -> None:
@@ -82,10 +93,11 @@ def test_what_is_no_note_is_none(data: bytes) -> None:
     ("shelf", "of"),
     [
         (STANDBYS, lambda node: StandbyNote(1, 1.0)),
+        (ENDED, lambda node: EarlyEnds(1)),
         (STACKS, lambda node: Stacks(node, 3)),
         (PROPOSALS, lambda node: MARK),
     ],
-    ids=["standbys", "stacks", "proposals"],
+    ids=["standbys", "ended", "stacks", "proposals"],
 )
 def test_what_nobody_can_read_hides_no_other(
     notes: Notes, board: MemoryBackend, shelf: Shelf[Any], of: Callable[[Any], Any]
