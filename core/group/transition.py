@@ -726,4 +726,12 @@ def _ended_by_itself(group: Group, event: Exited) -> bool:
     """Return True if a worker died before our first signal, or had begun to end before it. One that was told to end since
     counts only if no other worker can be the cause."""
     began = event.began_at is not None and _by_itself(group, event.began_at)
-    return (began and (group.ask_at is not None or group.cause is Cause.OPEN)) or _by_itself(group, event.died_at)
+    told = (began and (group.ask_at is not None or group.cause is Cause.OPEN)) or _was_killed(group, event)
+    return told or _by_itself(group, event.died_at)
+
+
+def _was_killed(group: Group, event: Exited) -> bool:
+    """Return True if somebody else has killed a worker and only echoes are known: this node sends SIGKILL later. The kernel
+    closes the sockets of a dead process before it reports the death, so its peers may be heard first."""
+    is_open = group.failures.echo_at is not None or group.cause is Cause.OPEN
+    return is_open and event.code == -SIGKILL and group.kill_at is not None

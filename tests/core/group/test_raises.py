@@ -162,6 +162,15 @@ def test_the_first_failure_that_is_no_echo_ends_the_round() -> None:
     assert led(*RUN, echo(), exited(1, -9, at=0.9)).until == 3.0
 
 
+def test_a_worker_that_somebody_else_killed_is_the_cause_though_its_death_is_heard_after_the_echo() -> None:
+    waits = led(*RUN, echo())
+    assert commands(waits, exited(1, -9, at=1.2)) == (Record(1, -9, 1.2), FAILED)
+    assert commands(led(*RUN, echo(), Elapsed(1.5)), exited(1, -9, at=1.7)) == (Record(1, -9, 1.7),)
+    assert commands(led(*RUN, raised()), exited(1, -9, at=1.2)) == ()
+    ours = led(*RUN, echo(), Elapsed(1.5), Elapsed(99.0))
+    assert ours.kill_at is None and commands(ours, exited(1, -9, at=99.1)) == ()
+
+
 def test_after_half_a_second_the_round_ends_and_the_cause_is_open() -> None:
     waits = led(*RUN, echo())
     assert commands(waits, Elapsed(1.4)) == ()
