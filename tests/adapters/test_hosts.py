@@ -63,7 +63,8 @@ def test_without_pidfds_a_job_restarts_and_ends_as_ever_and_a_line_says_why_it_i
 ) -> None:
     """What the failed worker left is killed, and its peer, which waits for ever, too."""
     script = (
-        f'if [ "$ELASTIC_ROUND" = 1 ]; then echo again; exit 0; fi; echo began >>{tmp_path}/began; sleep 1000 & '
+        f'if [ "$ELASTIC_ROUND" = 1 ]; then echo again; exit 0; fi; sleep 1000 & '
+        f'until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done; echo began >>{tmp_path}/began; '
         f'if [ "$RANK" = 1 ]; then until [ "$(grep -c began {tmp_path}/began)" = 2 ]; do :; done; exit 3; fi; wait'
     )
     options = ("--nproc-per-node=2", "--max-restarts=1", "--grace=1", "--tee=3", "--no-python", "sh", "-c", script)
