@@ -1,150 +1,206 @@
-"""The web server and the health port share this: one thread listens, and serves a bounded number of clients.
+"""What the web server and the health port share: Python's `http.server`, bounded on every side.
 
-Anybody may connect. So each client has a time at which it is hung up on, whatever it does, and there are at most so many of
-them: one more takes the place of the one that came first, of those that give way first if there is one.
+Anybody may connect. So each client has a time at which the server hangs up on it, whatever it does. The number of clients is
+bounded: one more takes the place of the first one, of those that follow no stream if there are any.
 """
 
 from __future__ import annotations
 
-import math
-import selectors
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Generic, TypeVar
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, TypeAlias
 
-from attrs import define
+from attrs import define, field
 
 from . import threads
 
-REQUEST_MAX = 8_192
-"""Bytes of a request, its headers included."""
+Header: TypeAlias = tuple[str, str]
+
 _PAUSE_S = 0.1
-"""The pause after a client could not be taken because no descriptor was free."""
+"""The pause after a client could not be accepted because no descriptor was free."""
+_LOOK_EVERY_S = 0.5
+"""The server looks this often for clients whose time is over."""
 
 
 @define(eq=False)
 class Client:
-    """A connection, and what its client has asked so far. At `ends_at` it is hung up on."""
+    """A connection. At `ends_at` (monotonic, seconds) the server hangs up on it."""
 
     connection: socket.socket
     ends_at: float
-    request: bytes = b""
+    gives_way_last: bool = False
+    """The client follows a stream: a newcomer takes the place of another one where there is another one."""
+    has_ended: bool = field(default=False, init=False)
 
-    @property
-    def gives_way_first(self) -> bool:
-        """True if another client takes the place of this one rather than of one that does not."""
-        return True
+    def hang_up(self) -> None:
+        """End the connection, and with it whatever its thread waits for. From any thread; idempotent."""
+        self.has_ended = True
+        with suppress(OSError):  # it is closed already
+            self.connection.shutdown(socket.SHUT_RDWR)
 
-    @property
-    def asked(self) -> tuple[str, str]:
-        """The method and the path of its request, without the query."""
-        method, _, rest = self.request.split(b"\r\n", 1)[0].decode("latin-1").partition(" ")
-        return method, rest.partition(" ")[0].partition("?")[0]
+    def is_over(self, now: float) -> bool:
+        """Return True if its time is over, or if it follows a stream and has gone."""
+        return now >= self.ends_at or (self.gives_way_last and self._has_gone())
+
+    def _has_gone(self) -> bool:
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
 
-C = TypeVar("C", bound=Client)
+class BoundedServer(ThreadingHTTPServer):
+    """Serves until it is closed, each client in a thread of its own. Raises OSError if the port or a thread cannot be had.
 
-
-class ClientServer(Generic[C]):
-    """Serves until it is closed. Raises OSError if the port or a thread cannot be had.
-
-    The thread runs as soon as this is made, so a subclass makes its own fields first.
+    Its thread runs as soon as this is made, so a subclass makes its own fields first.
     """
 
-    def __init__(self, host: str, port: int, clients_max: int, thread: str) -> None:
-        """Listen at this host; port 0 is any. `thread` names the thread."""
-        self._clients: dict[int, C] = {}
+    daemon_threads = True
+
+    def __init__(
+        self, host: str, port: int, answers: type[Answers], clients_max: int, request_s: float, thread: str
+    ) -> None:
+        """Listen at this host; port 0 is any. A client has `request_s` for its request. `thread` names the thread."""
+        super().__init__((host, port), answers, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listening(host, port)
+        self.port: int = self.socket.getsockname()[1]
+        self.changed = threading.Condition()
+        """Guards what the threads of the clients share, and is notified when that changes."""
+        self.clients: dict[socket.socket, Client] = {}
+        self.is_closing = False
         self._clients_max = clients_max
-        self._listening = listening(host, port)
-        self.port: int = self._listening.getsockname()[1]
-        self._woken, self._wake = socket.socketpair()
-        self._over = False
-        self._selector = selectors.DefaultSelector()
-        for each in (self._listening, self._woken, self._wake):
-            each.setblocking(False)
-        self._selector.register(self._listening, selectors.EVENT_READ)
-        self._selector.register(self._woken, selectors.EVENT_READ)
-        self._thread = threading.Thread(target=self._run, name=thread, daemon=True)
+        self._request_s = request_s
+        self._thread = threading.Thread(target=self.serve_forever, args=(_LOOK_EVERY_S,), name=thread, daemon=True)
         try:
             threads.start(self._thread)
         except threads.NoThread:
-            self._release()
+            self.server_close()
             raise
 
     def close(self) -> None:
         """Serve no longer. Idempotent."""
-        if not self._over:
-            self._over = True
-            self._poke()
-            self._thread.join()
-            self._release()
-
-    def _poke(self) -> None:
-        """Let the server's thread make a turn. From any thread."""
-        with suppress(OSError):  # full, so the server wakes up anyway; or closed
-            self._wake.send(b"\0")
-
-    def _release(self) -> None:
-        for client in list(self._clients.values()):
-            client.connection.close()
-        for each in (self._listening, self._woken, self._wake, self._selector):
-            each.close()
-
-    # --- what a server says of its clients, in the server's thread
-
-    def _client(self, connection: socket.socket) -> C:
-        """Return the client of a new connection."""
-        raise NotImplementedError
-
-    def _serve(self, client: C, ready: int) -> None:
-        """Read from a client, or write to it."""
-        raise NotImplementedError
-
-    def _end_turn(self, now: float) -> None:
-        """Answer the clients for whom there is an answer; hang up on those whose time is over."""
-        raise NotImplementedError
-
-    # --- the server's thread
-
-    def _run(self) -> None:
-        while not self._over:
-            for key, ready in self._selector.select(self._timeout_s()):
-                if key.fileobj is self._listening:
-                    self._accept()
-                elif key.fileobj is self._woken:
-                    self._woken.recv(4_096)
-                elif client := self._clients.get(key.fd):
-                    self._serve(client, ready)
-            self._end_turn(time.monotonic())
-
-    def _timeout_s(self) -> float | None:
-        end = min((client.ends_at for client in self._clients.values()), default=math.inf)
-        return max(end - time.monotonic(), 0.0) if end < math.inf else None
-
-    def _accept(self) -> None:
-        try:
-            connection, _ = self._listening.accept()
-        except BlockingIOError:
+        if self.is_closing:
             return
-        except OSError:  # no descriptor for it now
-            time.sleep(_PAUSE_S)
-            return
-        connection.setblocking(False)
-        if len(self._clients) >= self._clients_max:
-            clients = self._clients.values()
-            self._hang_up(next((client for client in clients if client.gives_way_first), next(iter(clients))))
-        self._clients[connection.fileno()] = self._client(connection)
-        self._selector.register(connection, selectors.EVENT_READ)
-
-    def _hang_up(self, client: C) -> None:
-        del self._clients[client.connection.fileno()]
-        with suppress(KeyError):  # a client that has said all is watched no more
-            self._selector.unregister(client.connection)
+        with self.changed:
+            self.is_closing = True
+            self._hang_up_on([*self.clients.values()])
+            self.changed.notify_all()
         with suppress(OSError):
-            client.connection.shutdown(socket.SHUT_WR)
-        client.connection.close()
+            self.socket.shutdown(socket.SHUT_RDWR)  # wakes the server's thread
+        self.shutdown()
+        self._thread.join()
+        with self.changed:
+            self._hang_up_on([*self.clients.values()])  # one that came meanwhile
+            self.changed.wait_for(lambda: not self.clients, self._request_s)
+        self.socket.close()
+
+    # --- called by `socketserver`, in the server's thread
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().get_request()
+        except OSError:
+            if not self.is_closing:  # no descriptor is free, or the client has gone
+                time.sleep(_PAUSE_S)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self.changed:
+            while len(self.clients) >= self._clients_max and not self.is_closing:
+                staying = [client for client in self.clients.values() if not client.has_ended]
+                self._hang_up_on(sorted(staying, key=lambda client: client.gives_way_last)[:1])
+                self.changed.wait(_PAUSE_S)
+            self.clients[request] = Client(request, time.monotonic() + self._request_s)
+        serving = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
+        serving.name = f"{self._thread.name}-client"
+        try:
+            threads.start(serving, given_up=lambda: self.is_closing)
+        except threads.NoThread:
+            self.shutdown_request(request)
+
+    def service_actions(self) -> None:
+        now = time.monotonic()
+        with self.changed:
+            self._hang_up_on([client for client in self.clients.values() if client.is_over(now)])
+
+    def _hang_up_on(self, clients: list[Client]) -> None:
+        for client in clients:
+            client.hang_up()
+        if clients:
+            self.changed.notify_all()
+
+    # --- called by `socketserver`, in a client's thread
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        with self.changed:
+            self.clients.pop(request, None)
+            self.changed.notify_all()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a client that has gone, or was hung up on, is no error of the server's."""
+
+
+class Answers(BaseHTTPRequestHandler):
+    """Answers the one request of a client. A subclass has `do_GET`, which `do_HEAD` calls, too."""
+
+    server: BoundedServer
+    protocol_version = "HTTP/1.1"
+    always: Sequence[Header] = ()
+    """Headers of every answer."""
+
+    @property
+    def client(self) -> Client:
+        """The client that this thread serves."""
+        return self.server.clients[self.request]
+
+    @property
+    def resource(self) -> str:
+        """The path of the request, without the query."""
+        return self.path.partition("?")[0]
+
+    def do_GET(self) -> None:
+        """Answer the request."""
+        raise NotImplementedError
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_POST(self) -> None:
+        self.reply(HTTPStatus.METHOD_NOT_ALLOWED, extra=(("Allow", "GET, HEAD"),))
+
+    do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_POST
+
+    def reply(
+        self, status: HTTPStatus, kind: str = "text/plain", body: bytes | None = b"", extra: Sequence[Header] = ()
+    ) -> None:
+        """Answer with these headers and this body; None has no length, and the caller sends it."""
+        self.send_response_only(status)
+        for name, value in (("Content-Type", kind), *extra, *self.always):
+            self.send_header(name, value)
+        if body is not None:
+            self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")  # one request is all that a client has
+        self.end_headers()
+        if body and self.command != "HEAD":
+            self.wfile.write(body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse what is no request. Nothing of the request is shown."""
+        if self.request_version == "HTTP/0.9":  # it has not said its version, and that one knows no refusal
+            self.request_version = "HTTP/1.0"
+        self.reply(HTTPStatus(code))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing."""
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -69,6 +69,6 @@ def test_the_first_cause_is_what_the_job_s_launchers_report(scope: str, causes: 
     job = Job("train", "gpu-01:29400", state, faults=(mended, missing))
     with closing(WebServer("localhost", 0, {}, "/events")) as server:
         _tell(Looking(MemoryBackend(MemoryStore(), SystemClock()), History(job)), server)
-        _, event = server._events["state"]
+        _, event = server.events["state"]
     told = json.loads(event())
     assert [each["cause"] for each in told["failures"]] == causes
