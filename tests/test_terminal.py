@@ -39,7 +39,6 @@ OUTLETS = {
     "adapters/workers/startup/sitecustomize.py": WORKERS,
     "inprocess/compose.py": WORKERS,
     "inprocess/health_check.py": WORKERS,
-    "inprocess/migrate.py": "printed",
     "inprocess/nested_restarter.py": WORKERS,
     "adapters/workers/forks.py": "flushes the streams of a worker that is being made",
     "adapters/workers/device_count.py": "a number, for the agent",

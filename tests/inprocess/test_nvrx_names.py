@@ -6,10 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nvrx_migrate as migrate
 import pytest
-
-from elastic.inprocess import migrate
-from elastic.inprocess.names import ABSENT, DIFFERENT, RELEASE, SAME, TOP, Kind, there, told
+from nvrx_names import ABSENT, DIFFERENT, RELEASE, SAME, TOP, Kind, there, told
 
 ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).with_name("nvrx_names.txt").read_text()
@@ -141,7 +140,7 @@ def test_names_that_are_ours_alone_are_no_matter() -> None:
 
 
 def ran(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "elastic.inprocess.migrate", *map(str, arguments)]
+    command = [sys.executable, str(ROOT / "tools" / "nvrx_migrate.py"), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -201,4 +200,4 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
 def test_without_a_file_the_command_says_what_it_takes() -> None:
     for arguments in ((), ("--nonsense",)):
         ended = ran(*arguments)
-        assert (ended.returncode, ended.stderr) == (2, "usage: python -m elastic.inprocess.migrate FILE...\n")
+        assert (ended.returncode, ended.stderr) == (2, "usage: python tools/nvrx_migrate.py FILE...\n")

@@ -1,4 +1,4 @@
-"""`python -m elastic.inprocess.migrate FILE...` tells which names of nvidia-resiliency-ext's wrapper a program uses, and
+"""`python tools/nvrx_migrate.py FILE...` tells which names of nvidia-resiliency-ext's wrapper a program uses, and
 what they are here. It reads the syntax tree and runs nothing of the program.
 
 It exits with 0 if all names are there, with 1 if one is absent or unknown, and with 2 if a file cannot be read.
@@ -14,12 +14,12 @@ import warnings
 from collections import Counter
 
 from attrs import define, field, frozen
+from nvrx_names import ABSENT, DIFFERENT, OURS, SAME, TOP, Kind, full, told
 
-from ..adapters.terminal import printed, why
-from .names import ABSENT, DIFFERENT, SAME, TOP, Kind, full, told
+from elastic.adapters.terminal import printed, why
 
-WHOLE, THEIRS, OURS = "nvidia_resiliency_ext", "nvidia_resiliency_ext.inprocess", "elastic.inprocess"
-USAGE = "usage: python -m elastic.inprocess.migrate FILE...\n"
+WHOLE, THEIRS = "nvidia_resiliency_ext", "nvidia_resiliency_ext.inprocess"
+USAGE = "usage: python tools/nvrx_migrate.py FILE...\n"
 
 
 @frozen(order=True)

@@ -13,6 +13,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any
 
+OURS = "elastic.inprocess"
 RELEASE = "0.7.0"
 """The release whose names these are. A name that only 0.4.1 had stands here as well."""
 TOP = {
@@ -169,7 +170,7 @@ def told(name: str) -> tuple[Kind, str]:
     if name in DIFFERENT:
         return Kind.DIFFERENT, DIFFERENT[name]
     is_member = any("." in place and place in SAME | DIFFERENT.keys() for place in _above(name))
-    if name in SAME or hasattr(import_module(str(__package__)), name) or (is_member and there(name)):
+    if name in SAME or hasattr(import_module(OURS), name) or (is_member and there(name)):
         return Kind.SAME, ""
     return Kind.UNKNOWN, f"no name of nvidia-resiliency-ext {RELEASE}"
 
@@ -179,7 +180,7 @@ def there(name: str) -> bool:
     path, _, parameter = full(name).rstrip(")").partition("(")
     module, *inner = path.split(".")
     try:
-        found: Any = import_module(f"{__package__}.{module}")
+        found: Any = import_module(f"{OURS}.{module}")
         for each in inner:
             found = getattr(found, each)
         return not parameter or parameter in signature(found).parameters
