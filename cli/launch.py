@@ -34,7 +34,7 @@ from ..adapters.workers.error_files import reply
 from ..adapters.workers.logs import ERROR_FILE_VARIABLE, CannotLog
 from ..adapters.workers.oom_score import Protection
 from ..adapters.workers.orphans import Orphans
-from ..adapters.workers.spawner import Spawner
+from ..adapters.workers.spawner import Executor, Spawner
 from ..adapters.workers.worker_port import CannotStart
 from ..core.group.state import Drained
 from . import places, tokens
@@ -171,6 +171,10 @@ def _launched(
         name = settings.slot or socket.gethostname()
         metrics = _metrics(options, name)
         spans = _spans(options, settings, name, clock, status)
+        plugged = bool(logs) or settings.logs_plugin is not None  # other code: its children are its own
+        adopts = is_alone and not plugged
+        executor = None if adopts or spawner else _serving()  # it has the score of before
+        closing += [executor.close] if executor else []
         protection = Protection()
         if is_alone:
             protection.begin()  # before the store's helper starts, which inherits it
@@ -181,14 +185,24 @@ def _launched(
         relay = _relay(connection, evictions)
         settings = evolve(settings, relay=relay.path if relay else "", serves_store=connection.serves)
         observer = Observers(status, *logs, *([metrics] if metrics else []), *([spans] if spans else []))
-        plugged = bool(logs) or settings.logs_plugin is not None  # other code: its children are its own
-        orphans = Orphans(connection.children) if is_alone and not plugged else None
+        orphans = Orphans(connection.children) if adopts else None
         trace = _trace(options.trace)
         patience = Patience()
         for warning in filter(None, (kernel.slower(), protection.warning())):
             status.warn(warning)
         result, directory, gone_by = _run(
-            settings, connection, clock, observer, trace, spawner, orphans, evictions, failures, patience, protection
+            settings,
+            connection,
+            clock,
+            observer,
+            trace,
+            spawner,
+            orphans,
+            evictions,
+            failures,
+            patience,
+            protection,
+            executor,
         )
         code = exit_code(result.outcome)
         of_calls = relay.restarts if relay else 0
@@ -210,6 +224,13 @@ def _launched(
             err.write(printed(f"elastic  the clean-up at the end was not complete: {failure}"))
         err.close(PATIENCE_S)
     return report, lines
+
+
+def _serving() -> Executor:
+    """Return the executor beside other code in this process: the workers' orphans are not the agent's."""
+    from ..adapters.workers.forks import Serving  # most launches need none
+
+    return Serving()
 
 
 def _serve_on(connection: AgentConnection, settings: LaunchSettings, gone_by: float, status: StatusLines) -> None:
@@ -337,6 +358,7 @@ def _run(
     failures: list[Exception],
     patience: Patience,
     protection: Protection,
+    executor: Executor | None,
 ) -> tuple[Result, str | None, float | None]:
     """Run the agent; return its result, where the report belongs if the user keeps logs, and when a drained node must be
     gone. `failures` gets those of its clean-up. Raises Mistake."""
@@ -352,6 +374,7 @@ def _run(
             evict=evictions.evict,
             patience=patience,
             protection=protection,
+            executor=executor,
         )
     except CannotLog as reason:
         if settings.logs.directory is None and "TMPDIR" not in os.environ:

@@ -108,7 +108,7 @@ from ..workers.notices import NoticeBoard, notice_path
 from ..workers.oom_score import Protection
 from ..workers.orphans import Orphans
 from ..workers.process_groups import named
-from ..workers.spawner import Executing, Spawner
+from ..workers.spawner import Executing, Executor, Here, Spawner
 from ..workers.start_up import StackHandler, StartUp, start_up
 from ..workers.watcher import Watcher
 from ..workers.worker_port import CannotStart, Exit, Shortage, passes
@@ -171,8 +171,10 @@ class Agent:
         evict: Evict = lambda parties, me, awaited: None,
         patience: Patience | None = None,
         protection: Protection | None = None,
+        executor: Executor | None = None,
     ) -> None:
-        """`patience` is for disks and consoles at the end of the job. Raises CannotLog, and OSError if the host has
+        """`patience` is for disks and consoles at the end of the job. Without a `spawner` the `executor` executes the
+        workers. Raises CannotLog, and OSError if the host has
         no port or descriptor left."""
         self._settings = settings
         self._clock = clock
@@ -220,7 +222,8 @@ class Agent:
         listener = self._links.server.listener.fileno() if self._links else None
         guard = Guard(listener=listener, protection=protection)
         watcher = Watcher(clock.now, inbox.failed)
-        spawner = spawner or Executing(started, settings.drain.ignored)
+        self._executor = executor or Here()
+        spawner = spawner or Executing(started, settings.drain.ignored, self._executor)
         self._standbys = self._made_standbys(spawner, guard, watcher, started)
         workers = SubprocessWorkers(
             inbox.died,
@@ -740,7 +743,10 @@ class Agent:
         from ..workers.standbys import Standbys  # no other launch needs it
 
         now, tell, slot = self._clock.now, self._inbox.standby_told, self.node.slot
-        return Standbys(self._settings, wanted, slot, spawner, guard, watcher, now, tell, start_up=started)
+        executor = self._executor
+        return Standbys(
+            self._settings, wanted, slot, spawner, guard, watcher, now, tell, start_up=started, executor=executor
+        )
 
     def _begin_standbys(self) -> None:
         if self._standbys:

@@ -269,8 +269,8 @@ class SubprocessWorkers:
             self._watcher.stop,
             partial(self.signal, signal.SIGKILL),
             self._reap_all,
+            self._guard.close,  # and what cleans up has its time, before a server's descendants are killed
             self._spawner.close,
-            self._guard.close,
             partial(self._patience.spend, self._pump.close),
             self._disk.close,
         )

@@ -1,7 +1,8 @@
-"""Workers that are forked from a process that holds the function to call: the agent's end of it (workers/function.py).
+"""Workers that another process forks, a server: the agent's end of it (workers/function.py).
 
 `fork`: the server is a copy of the caller, made before any thread of ours exists. `forkserver`: it is executed afresh, and
-again if it died. Workers die with the server by the kernel's parent-death signal. When the agent's thread
+again if it died. Beside code of others, whose children nobody tells from orphans of workers, a server executes the workers'
+programs: the orphans are its own. Workers die with the server by the kernel's parent-death signal. When the agent's thread
 has ended, or its end of the socket is closed, the server kills all its descendants and ends.
 """
 
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from attrs import frozen
@@ -31,6 +33,8 @@ _LOST = Death(-signal.SIGKILL)
 
 
 _END_TIMEOUT_S = 5.0
+_ANSWER_TIMEOUT_S = 30.0
+"""A server that does not answer for so long counts as dead."""
 
 
 class _Server:
@@ -39,6 +43,7 @@ class _Server:
     def __init__(self, pid: int, control: socket.socket) -> None:
         self.pid = pid
         self._control = control
+        self._control.settimeout(_ANSWER_TIMEOUT_S)
         self._answers = True
 
     def ask(self, content: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Mapping[str, Any] | None:
@@ -51,11 +56,23 @@ class _Server:
         self._answers = answer is not None
         return answer[0] if answer else None
 
+    def forked(self, content: Mapping[str, Any], streams: Mapping[int, int], reports: int | None = None) -> _Forked:
+        """Return the worker that it forks: with these descriptors, by the numbers that they have there. Raises OSError."""
+        cpus = sorted(os.sched_getaffinity(0))  # this thread's, which may be bound for this worker's sake
+        request = {**content, "streams": list(streams), "cpus": cpus}
+        answer = self.ask(request, [*streams.values(), *filter(None, [reports])])
+        if answer is None or "error" in answer:
+            code, why = answer["error"] if answer else (0, "the process that forks the workers has died")
+            raise OSError(code, why)
+        return _Forked(self, answer["pid"])
+
     def is_alive(self) -> bool:
         return self._answers and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def close(self) -> None:
         """Have it kill what is left of its workers, and end. One that does not is killed itself."""
+        with suppress(OSError):  # which also tells if a copy of this process holds the socket
+            self._control.shutdown(socket.SHUT_RDWR)
         self._control.close()
         pidfd = pidfds.opened(self.pid)
         try:
@@ -101,18 +118,47 @@ class Forking:
     def spawn(self, start: WorkerStart) -> Process:
         assert self._server
         streams = {number: each for number, each in ((1, start.stdout), (2, start.stderr)) if each is not None}
-        cpus = sorted(os.sched_getaffinity(0))  # this thread's, which may be bound for this worker's sake
-        content = {"environment": dict(start.environment), "streams": list(streams), "cpus": cpus}
-        answer = self._server.ask(content, [*streams.values(), *filter(None, [start.reports])])
-        if answer is None or "error" in answer:
-            code, why = answer["error"] if answer else (0, "the process that forks the workers has died")
-            raise OSError(code, why)
-        return _Forked(self._server, answer["pid"])
+        return self._server.forked({"environment": dict(start.environment)}, streams, start.reports)
 
     def close(self) -> None:
         server, self._server = self._server, None
         if server:
             server.close()
+
+
+class Serving:
+    """The executor whose programs are children of a server. It is executed at once, and again if it died."""
+
+    def __init__(self) -> None:
+        self._server: _Server | None = None
+        with suppress(OSError, CannotStart):  # the first program says what is missing
+            self._server = _program_server()
+
+    def execute(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        stdout: int | None,
+        stderr: int | None,
+        kept: Sequence[int] = (),
+    ) -> Process:
+        if self._server is None or not self._server.is_alive():
+            self.close()
+            self._server = _program_server()
+        streams = [default if each is None else each for default, each in ((1, stdout), (2, stderr))]
+        given = {1: streams[0], 2: streams[1], **{number: number for number in kept}}
+        tied = [find_setpriv(), "--pdeathsig", "KILL", "--", *command]
+        content = {"command": tied, "environment": dict(environment)}
+        return self._server.forked(content, given)
+
+    def close(self) -> None:
+        server, self._server = self._server, None
+        if server:
+            server.close()
+
+
+def _program_server() -> _Server:
+    return _execute("", "-I", "-S")
 
 
 def forking(call: Call, folder: str) -> Forking:
@@ -122,7 +168,7 @@ def forking(call: Call, folder: str) -> Forking:
 
 def fork_server(folder: str) -> Forking:
     """Start method `forkserver`."""
-    return Forking(lambda: _execute(folder), again=True)
+    return Forking(lambda: _execute(folder, "-u", "-P"), again=True)
 
 
 def _fork(call: Call, folder: str) -> _Server:
@@ -143,7 +189,7 @@ def _fork(call: Call, folder: str) -> _Server:
     return _Server(pid, ours)
 
 
-def _execute(folder: str) -> _Server:
+def _execute(folder: str, *options: str) -> _Server:
     ours, theirs = socket.socketpair()
     number = str(theirs.fileno())
     command = [
@@ -152,8 +198,7 @@ def _execute(folder: str) -> _Server:
         "TERM",
         "--",
         sys.executable,
-        "-u",
-        "-P",
+        *options,
         function.__file__,
         folder,
         number,

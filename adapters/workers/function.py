@@ -2,6 +2,7 @@
 
     python -u -P function.py FOLDER             calls it (start method `spawn`)
     python -u -P function.py FOLDER SOCKET      forks a worker for each request (start method `forkserver`)
+    python -I -S function.py "" SOCKET          executes a worker's program for each request
 
 FOLDER has the file `call`: what multiprocessing's own children are prepared with, so that functions of the parent's main
 module are found, and the pickled call. What the function returned is left there too, in a file for each round and rank. An
@@ -34,6 +35,8 @@ _PASSES_MAX = 100
 """A program that forks faster than it is killed must not keep the server for ever."""
 _DESCRIPTORS_MAX = 1024
 """A worker's socket for reports has a number below this, as high as can be, so that the function opens low ones."""
+_GIVEN_MAX = 4
+"""So many descriptors come with a request."""
 NAMES = {1: "stdout", 2: "stderr"}
 
 
@@ -158,9 +161,11 @@ def serve(control: socket.socket, load: Callable[[], Call], folder: str) -> None
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the caller may ignore it: then the kernel drops exit codes
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the caller's may block what a worker must hear
+    restored = [signal.SIGPIPE, signal.SIGXFSZ]  # which Python ignores
     for signum in (signal.SIGUSR1, signal.SIGUSR2):  # a scheduler sends them to all processes; they are for the agent
         if signal.getsignal(signum) is signal.SIG_DFL:
             signal.signal(signum, signal.SIG_IGN)
+            restored.append(signum)
     _adopt_orphans()
     with suppress(OSError):
         while request := receive(control):
@@ -172,7 +177,10 @@ def serve(control: socket.socket, load: Callable[[], Call], folder: str) -> None
                 send(control, ended)
                 continue
             _reap_orphans(workers)
-            answer = _forked(content, descriptors, control, load, folder, before)
+            if "command" in content:
+                answer = _executed(content, descriptors, restored)
+            else:
+                answer = _forked(content, descriptors, control, load, folder, before)
             workers.add(answer.get("pid", 0))
             send(control, answer)
     _kill_descendants()
@@ -264,6 +272,33 @@ def _forked(
             os.close(descriptor)
 
 
+def _executed(content: Mapping[str, Any], descriptors: Sequence[int], restored: Sequence[int]) -> Mapping[str, Any]:
+    """Execute a program, as the leader of a session. What it inherits has the numbers that the agent says."""
+    import fcntl
+
+    numbers: Sequence[int] = content["streams"]
+    beyond, command, given = max((2, *numbers)) + 1, content["command"], list[int]()
+    mine = os.sched_getaffinity(0)
+    try:
+        given += [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, beyond) for each in descriptors]
+        for descriptor in descriptors:
+            os.close(descriptor)
+        os.sched_setaffinity(0, content["cpus"])  # which it inherits
+        moves = [(os.POSIX_SPAWN_DUP2, each, number) for each, number in zip(given, numbers, strict=True)]
+        pid = os.posix_spawn(
+            command[0], command, content["environment"], file_actions=moves, setsid=True, setsigdef=restored
+        )
+    except (OSError, ValueError) as error:
+        why = (error.errno, error.strerror) if isinstance(error, OSError) else (0, str(error))
+        return {"error": why}
+    else:
+        return {"pid": pid}
+    finally:
+        os.sched_setaffinity(0, mine)
+        for descriptor in given:
+            os.close(descriptor)
+
+
 def _settle(content: Mapping[str, Any], descriptors: Sequence[int], server: int) -> Reporter:
     """Become this worker; return its reporter."""
     os.setsid()
@@ -329,8 +364,8 @@ def send(control: socket.socket, content: Mapping[str, Any], descriptors: Sequen
 
 
 def receive(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """Return the next message and its descriptors, 3 at most; None at the end."""
-    length, descriptors, _, _ = socket.recv_fds(control, _LENGTH.size, 3)
+    """Return the next message and its descriptors; None at the end."""
+    length, descriptors, _, _ = socket.recv_fds(control, _LENGTH.size, _GIVEN_MAX)
     if len(length) < _LENGTH.size:
         return None
     data = control.recv(_LENGTH.unpack(length)[0], socket.MSG_WAITALL)
@@ -341,9 +376,11 @@ def main(folder: str, control: str | None = None) -> None:
     if control is None:
         work(lambda: loaded(folder), folder)
         return
-    with suppress(Exception):  # each worker meets it again, and says so
-        loaded(folder)
+    if folder:
+        with suppress(Exception):  # each worker meets it again, and says so
+            loaded(folder)
     with socket.socket(fileno=int(control)) as agent:
+        agent.set_inheritable(False)
         serve(agent, lambda: loaded(folder), folder)
 
 

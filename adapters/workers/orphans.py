@@ -7,7 +7,8 @@ container give its orphans to its first process.
 Only a process that runs nothing but an agent may adopt orphans. An event handler, a plugin of logs, or a program that calls
 `elastic.launch` has children too, and nothing tells them from orphans: when the thread that started a child has ended, the
 kernel lists the child below the main thread, like an orphan; its environment may be empty, and a dead process shows none. To
-reap one would take its exit code from its parent, and `Popen.wait` would return 0.
+reap one would take its exit code from its parent, and `Popen.wait` would return 0. There a server executes the workers, and
+adopts their orphans (`Serving` in forks.py).
 """
 
 from __future__ import annotations

@@ -84,35 +84,78 @@ class Executed:
         return end and Death(self.popen.wait(), end.si_code == os.CLD_DUMPED)
 
 
-class Executing:
-    """Programs, each through setpriv. With a start-up they are Python's, and begin with our start-up code."""
+class Executor(Protocol):
+    """What executes programs, each as the leader of a session whose life is tied to this thread's."""
 
-    def __init__(self, start_up: StartUp | None = None, ignored: int | None = None) -> None:
-        """`ignored` is a signal that is for the agent alone, though a scheduler sends it to all processes."""
-        self._setpriv = "setpriv"
-        self._start_up = start_up
-        self._ignored = ignored
+    def execute(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        stdout: int | None,
+        stderr: int | None,
+        kept: Sequence[int] = (),
+    ) -> Process:
+        """The program inherits the descriptors in `kept`, by their numbers. Raises OSError, ValueError, CannotStart."""
 
-    def check(self, specs: Sequence[WorkerSpec]) -> None:
-        self._setpriv = find_setpriv()
-        for program, path in dict.fromkeys((spec.command[0], spec.environment.get("PATH")) for spec in specs):
-            check_program(program, path)
+    def close(self) -> None:
+        """All programs are reaped. Idempotent."""
 
-    def spawn(self, start: WorkerStart) -> Process:
-        environment, reports = start.environment, start.reports
+
+class Here:
+    """Programs are this process's own children, each through setpriv."""
+
+    def execute(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        stdout: int | None,
+        stderr: int | None,
+        kept: Sequence[int] = (),
+    ) -> Process:
         return Executed(
             subprocess.Popen(
-                [self._setpriv, "--pdeathsig", "KILL", "--", *ignoring(self._ignored, start.command)],
-                env=self._start_up.environment(environment, reports or 0) if self._start_up else environment,
-                stdout=start.stdout,
-                stderr=start.stderr,
-                pass_fds=(reports,) if self._start_up and reports else (),
+                [find_setpriv(), "--pdeathsig", "KILL", "--", *command],
+                env=environment,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=kept,
                 start_new_session=True,
             )
         )
 
     def close(self) -> None:
         pass
+
+
+class Executing:
+    """Programs. With a start-up they are Python's, and begin with our start-up code."""
+
+    def __init__(
+        self, start_up: StartUp | None = None, ignored: int | None = None, executor: Executor | None = None
+    ) -> None:
+        """`ignored` is a signal that is for the agent alone, though a scheduler sends it to all processes. `executor` is
+        closed with this."""
+        self._start_up = start_up
+        self._ignored = ignored
+        self._executor = executor or Here()
+
+    def check(self, specs: Sequence[WorkerSpec]) -> None:
+        find_setpriv()
+        for program, path in dict.fromkeys((spec.command[0], spec.environment.get("PATH")) for spec in specs):
+            check_program(program, path)
+
+    def spawn(self, start: WorkerStart) -> Process:
+        environment, reports = start.environment, start.reports
+        return self._executor.execute(
+            ignoring(self._ignored, start.command),
+            self._start_up.environment(environment, reports or 0) if self._start_up else environment,
+            start.stdout,
+            start.stderr,
+            (reports,) if self._start_up and reports else (),
+        )
+
+    def close(self) -> None:
+        self._executor.close()
 
 
 def until(reaped: Callable[[], Death | None], timeout_s: float) -> Death | None:

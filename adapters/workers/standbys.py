@@ -34,9 +34,9 @@ from ..store.notes import StandbyNote
 from . import process_groups as groups
 from .environment import command, lasting_environment, names_of_round
 from .guard import Guard
-from .programs import find_setpriv, ignoring
+from .programs import ignoring
 from .script_imports import EarlyImport, Imports, imports_of, named
-from .spawner import Executed, Process, Spawner, WorkerStart, bound_to
+from .spawner import Executor, Here, Process, Spawner, WorkerStart, bound_to
 from .start_up import HOOK, StartUp
 from .watcher import Watcher
 from .worker_port import CannotStart, Remark, StandbyNews, StandbysReady, WorkerSpec
@@ -59,7 +59,7 @@ _GPUS = "/dev/nvidia"
 
 @define(eq=False)
 class _Standby:
-    popen: subprocess.Popen[bytes]
+    process: Process
     control: socket.socket
     command: tuple[str, ...]
     is_ready: bool = False
@@ -84,6 +84,7 @@ class Standbys:
         tell: Callable[[int], None],
         gpus: str = _GPUS,
         start_up: StartUp | None = None,
+        executor: Executor | None = None,
     ) -> None:
         self._settings = settings
         self._wanted = wanted
@@ -99,6 +100,7 @@ class Standbys:
         self._tell = tell
         self._gpus = gpus
         self._start_up = start_up
+        self._executor = executor or Here()
         self._imports: Sequence[EarlyImport] = ()
         self._tainted: set[str] = set()
         self._standbys: dict[int, _Standby] = {}
@@ -125,14 +127,14 @@ class Standbys:
                 self._discard(standby)
             else:
                 self._became_workers += 1
-                return Executed(standby.popen)
+                return standby.process
         return self._spawner.spawn(start)
 
     def close(self) -> None:
         """Kill and reap all standbys. Idempotent."""
         self._next_at, self._commands = None, []
         for standby in self._standbys.values():
-            groups.kill(standby.popen.pid)
+            groups.kill(standby.process.pid)
         run_all(*(partial(self._discard, standby) for standby in list(self._standbys.values())), self._spawner.close)
 
     # --- their lives
@@ -272,7 +274,7 @@ class Standbys:
         except (OSError, ValueError, CannotStart):
             self._pause()
             return
-        pid = standby.popen.pid
+        pid = standby.process.pid
         self._guard.hold([pid])
         if idles:
             _schedule(pid, os.SCHED_IDLE)
@@ -300,18 +302,17 @@ class Standbys:
                 }
                 cpus = frozenset({max(os.sched_getaffinity(0))}) if bound else None
                 with bound_to(cpus), self._guard.protection.lifted():
-                    popen = subprocess.Popen(
-                        [find_setpriv(), "--pdeathsig", "KILL", "--", *ignoring(self._settings.drain.ignored, command)],
-                        env=environment,
-                        stdout=stdout,
-                        stderr=stderr,
-                        pass_fds=(theirs.fileno(), plan_file.fileno()),
-                        start_new_session=True,
+                    process = self._executor.execute(
+                        ignoring(self._settings.drain.ignored, command),
+                        environment,
+                        stdout.fileno(),
+                        stderr.fileno(),
+                        (theirs.fileno(), plan_file.fileno()),
                     )
         except BaseException:
             ours.close()
             raise
-        return _Standby(popen, ours, command)
+        return _Standby(process, ours, command)
 
     def _pause(self) -> None:
         """Start no standby for a while, longer after each one that has died or could not start."""
@@ -320,7 +321,7 @@ class Standbys:
 
     def _watch(self, standby: _Standby) -> None:
         self._watcher.forget(standby.control.fileno())
-        self._watcher.watch(standby.control.fileno(), lambda at: self._tell(standby.popen.pid))
+        self._watcher.watch(standby.control.fileno(), lambda at: self._tell(standby.process.pid))
 
     def _go(self, standby: _Standby, start: WorkerStart) -> None:
         """Raises OSError if it is dead."""
@@ -341,23 +342,23 @@ class Standbys:
             )
         self._let_go(standby)
         with suppress(OSError):
-            os.sched_setaffinity(standby.popen.pid, cpus)
-        _schedule(standby.popen.pid, policy, priority)  # one that still imports waits no longer for idle CPUs
+            os.sched_setaffinity(standby.process.pid, cpus)
+        _schedule(standby.process.pid, policy, priority)  # one that still imports waits no longer for idle CPUs
 
     def _let_go(self, standby: _Standby) -> None:
-        del self._standbys[standby.popen.pid]
+        del self._standbys[standby.process.pid]
         self._watcher.forget(standby.control.fileno())
         standby.control.close()
 
     def _discard(self, standby: _Standby) -> None:
         """Kill and reap a standby, and end its group."""
-        pid = standby.popen.pid
+        pid = standby.process.pid
         if pid not in self._standbys:
             return
         self._let_go(standby)
         groups.kill(pid)
         self._guard.forget(pid)
-        standby.popen.wait()
+        standby.process.reap(groups.WAIT_TIMEOUT_S)
         groups.end(pid)
 
 

@@ -18,11 +18,30 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
 
 
+CALLER = """
+import sys, elastic
+try:
+    elastic.launch(elastic.LaunchSettings(nproc_per_node=1))(sys.argv[1])
+except elastic.SignalException:
+    sys.exit(143)
+"""
+BESIDE = {
+    "alone": (),
+    "metrics": ("--metrics-handler=console",),
+    "events": ("--event-log-handler=console",),
+    "a program": (CALLER,),
+}
+"""What else runs in the launcher's process."""
+
+
 @pytest.mark.parametrize("how", ["succeeds", "stopped"])
+@pytest.mark.parametrize("beside", BESIDE)
 def test_a_child_without_session_and_environment_of_its_worker_does_not_outlive_the_launcher(
-    launch: Launcher, how: str
+    launch: Launcher, how: str, beside: str
 ) -> None:
-    job = launch(UNMARKED)
+    options = BESIDE[beside]
+    calls = CALLER in options
+    job = launch.command(sys.executable, "-c", *options, UNMARKED) if calls else launch(*options, UNMARKED)
     (told,) = job.hears(1)
     orphan = int(told.words)
     assert is_alive(orphan)
@@ -32,6 +51,17 @@ def test_a_child_without_session_and_environment_of_its_worker_does_not_outlive_
         job.signal(signal.SIGTERM)
     assert job.ends().code == (0 if how == "succeeds" else 143)
     assert not is_alive(orphan)
+
+
+def test_a_standby_that_became_a_worker_leaves_no_orphan_beside_a_handler(launch: Launcher) -> None:
+    job = launch("--metrics-handler=console", "--standby=1", "--max-restarts=1", UNMARKED)
+    (first,) = job.hears(1)
+    job.says("1 standby ready")
+    os.kill(first.pid, signal.SIGKILL)
+    (second,) = job.hears(1)
+    job.open_gate()
+    assert job.ends().code == 0
+    assert not any(map(is_alive, (int(first.words), int(second.words))))
 
 
 CALLS = """
@@ -76,14 +106,15 @@ def test_children_that_a_program_starts_during_its_job_are_its_own(launch: Launc
     assert job.ends().out == "3 None\n"
 
 
-def test_beside_a_handler_no_orphan_is_adopted(launch: Launcher) -> None:
+def test_beside_a_handler_the_server_of_the_workers_adopts_their_orphans(launch: Launcher) -> None:
     """The handler may have children, and nothing tells them from orphans."""
     job = launch("--metrics-handler=console", UNMARKED)
     (told,) = job.hears(1)
-    assert parent_of(int(told.words)) != job.pid
-    os.kill(int(told.words), signal.SIGKILL)
+    server = parent_of(told.pid)
+    assert comes_true(lambda: parent_of(int(told.words)) == server) and parent_of(server) == job.pid
     job.open_gate()
     assert job.ends().code == 0
+    assert not is_alive(server)
 
 
 def test_an_orphan_that_dies_leaves_no_zombie(launch: Launcher) -> None:

@@ -25,7 +25,9 @@ from elastic.adapters.workers import process_groups as groups
 from elastic.adapters.workers.cgroups import Counter
 from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.deaths import remark
+from elastic.adapters.workers.forks import Serving
 from elastic.adapters.workers.guard import Guard
+from elastic.adapters.workers.spawner import Executing, Here
 from elastic.adapters.workers.worker_port import NOWHERE, CannotStart, Exit, Shortage, Sink, WorkerSpec
 
 FOREVER = "exec sleep 1000"
@@ -68,12 +70,13 @@ def spec(local_rank: int, script: str, stdout: Sink = INHERITED, stderr: Sink = 
     return WorkerSpec(local_rank, ("sh", "-c", script), dict(os.environ), stdout, stderr)
 
 
-@pytest.fixture
-def make(nothing_left: str) -> Iterator[Callable[..., Node]]:
+@pytest.fixture(params=[Here, Serving], ids=["here", "in a server"])
+def make(nothing_left: str, request: pytest.FixtureRequest) -> Iterator[Callable[..., Node]]:
+    """Make workers that this process executes, and workers that a server executes."""
     made: list[Node] = []
 
     def make(**settings: Any) -> Node:
-        made.append(Node(**settings))
+        made.append(Node(**{"spawner": Executing(executor=request.param()), **settings}))
         return made[-1]
 
     yield make
@@ -545,13 +548,14 @@ def test_a_generation_costs_no_descriptors_and_leaves_none_at_the_end(
     quiet = os.open("/dev/null", os.O_WRONLY)
     before = descriptors()
     node = make(console=(quiet, quiet))
+    to_server = [target for _, target in descriptors() - before if target.startswith("socket:")]
     out = Sink(tmp_path / "out")
     for _ in range(30):
         node.run("echo a", "echo b >&2", stdout=out, stderr=Sink(tmp_path / "err", console=False))
         with pytest.raises(CannotStart):
             node.start("exit 0", "exit \0 0", stdout=out)
         # two for each of the watcher, the pump and the reaper, one for the console; the pump may still be closing a stream
-        assert comes_true(lambda: len(descriptors() - before) == 7), descriptors() - before
+        assert comes_true(lambda: len(descriptors() - before) == 7 + len(to_server)), descriptors() - before
     node.workers.close()
     assert not descriptors() - before
     os.close(quiet)

@@ -569,7 +569,7 @@ def test_no_standby_outlives_its_agent(nothing_left: str, tmp_path: Path) -> Non
     node.becomes_ready()
     (standby,) = node.standbys._standbys.values()
     standby.control.shutdown(socket.SHUT_RDWR)
-    assert dies(standby.popen.pid)
+    assert dies(standby.process.pid)
     node.workers.close()
     assert not node.standbys.pids
 
