@@ -166,11 +166,13 @@ class GaveUp:
 
 @frozen
 class Operated:
-    """An operator wants to write this, by this register, or is refused. `insists`: it asks with --force."""
+    """An operator wants to write this, by this register, or is refused. `insists`: it asks with --force. `names`: the node
+    that it was asked to drain."""
 
     answer: Deed | Why
     state: RendezvousState | None
     insists: bool
+    names: Node | None = None
 
 
 @frozen

@@ -229,8 +229,8 @@ def G5(judge: Judge, it: Stepped) -> Answers:
 @law("a group stops, leaves or is signalled", Stepped)
 def G6(judge: Judge, it: Stepped) -> Answers:
     """A group that stops or leaves has a timer, and heeds every signal; it kills its workers only when they have had their
-    grace, at the fence, 1 s before its node must be gone, or at a second signal; a worker that raised has 2 s to end by
-    itself."""
+    grace, at the fence, 1 s before its node must be gone, or at a second signal, and gives them no more than that; a worker
+    that raised has 2 s to end by itself."""
     before, event, after, commands = it.before, it.event, it.after, it.commands
     if after.phase in (Phase.STOPPING, Phase.LEAVING) or isinstance(event, Signalled):
         yield ARMED
@@ -251,6 +251,8 @@ def G6(judge: Judge, it: Stepped) -> Answers:
     raised = isinstance(event, Raised) and after.phase in _AT_WORK and after.kill_at != before.kill_at
     if raised and after.kill_at is not None and after.kill_at < event.at + after.settings.grace:
         yield "gives a worker that raised less than its grace"
+    if after.phase in (Phase.STOPPING, Phase.LEAVING) and _outlasts(after):
+        yield "gives its workers more than their grace"
     if after.phase is Phase.LEAVING and not after.left and after.until is None:
         yield "leaves without end"
     stops = after.phase is Phase.STOPPING and before.phase is not Phase.STOPPING
@@ -284,14 +286,25 @@ def _may_kill(before: Group, event: Event, those: frozenset[int]) -> bool:
     """Return True if a second signal came, those workers have had their grace, the fence falls or the node must be gone."""
     if not isinstance(event, Elapsed):
         return isinstance(event, Signalled) and before.phase is Phase.LEAVING
-    settings, is_told = before.settings, before.phase is Phase.LEAVING and not before.drained
     ends = (
-        (before.stopped_at, settings.shutdown_timeout if is_told else settings.grace),
+        (before.stopped_at, _grace(before)),
         (before.kill_at if before.phase in _AT_WORK and those <= before.failures.raised else None, 0.0),
         (before.fence_at, 0.0),
         (before.gone_by, -KILL_S),
     )
     return any(since is not None and event.at >= since + span for since, span in ends)
+
+
+def _grace(group: Group) -> float:
+    """Return how long the workers of a group that stops or leaves may take to end."""
+    is_told = group.phase is Phase.LEAVING and not group.drained
+    return group.settings.shutdown_timeout if is_told else group.settings.grace
+
+
+def _outlasts(group: Group) -> bool:
+    """Return True if the workers of this group, which are told to end, are killed later than they must have ended."""
+    kill_at, stopped_at = group.kill_at, group.stopped_at
+    return kill_at is not None and stopped_at is not None and kill_at > stopped_at + _grace(group)
 
 
 @law("a group sets out for a world, or runs workers from now on", Stepped)

@@ -149,11 +149,23 @@ def _of_operator(it: Operated) -> Iterator[str]:
     state, answer = it.state, it.answer
     if answer is Why.NO_JOB and state is not None:
         yield "an operator is told of no job, and there is one"
-    if isinstance(answer, Drain) and not it.insists and state is not None:
-        out = (Status.GONE, Status.ABSENT, Status.LEAVING)
-        others = [node for node, seat in state.seats.items() if not (seat.status in out or seat.notice)]
-        if len({*others} - {answer.node}) < state.limits.min_nodes:
-            yield f"an operator drains {answer.node}, which the job needs, and does not insist"
+    node = answer.node if isinstance(answer, Drain) else it.names
+    if state is None or node is None:
+        return
+    out = (Status.GONE, Status.ABSENT, Status.LEAVING)
+    others = [each for each, seat in state.seats.items() if not (seat.status in out or seat.notice)]
+    is_needed = len({*others} - {node}) < state.limits.min_nodes
+    is_gone = node not in state.seats or state.seats[node].status in (Status.GONE, Status.ABSENT)
+    if isinstance(answer, Drain) and is_needed and not it.insists:
+        yield f"an operator drains {node}, which the job needs, and does not insist"
+    if answer is Why.NEEDED and not is_needed:
+        yield f"an operator may not drain {node}, which the job does not need"
+    if isinstance(answer, Drain) and it.names not in (None, node):
+        yield f"an operator drains {node}, and was to drain {it.names}"
+    if isinstance(answer, Drain) and is_gone:
+        yield f"an operator drains {node}, which is gone"
+    if answer is Why.NO_NODE and not is_gone:
+        yield f"an operator is told that {node} is gone, which has a seat"
 
 
 def _of_arrival(it: Decided) -> Iterator[str]:

@@ -57,6 +57,11 @@ def _strictly(choose: Choose, setting: Setting) -> Mapping[str, Any]:
     return {"window": one(choose, (8.0, 30.0)), "restarts": max(setting.restarts, 3)}
 
 
+def _alone(choose: Choose, setting: Setting) -> Mapping[str, Any]:
+    """Draw if workers that restart alone enter wrapped calls, and if their exit codes say what becomes of the job."""
+    return {"enters": int(choose(3) > 0), "codes": int(choose(3) > 0)}
+
+
 def _slowly(choose: Choose, setting: Setting) -> Mapping[str, Any]:
     spans = ("last_call", "overdue", "upscale", "barrier", "fence", "window", "hang")
     return {"join": LONG_S, **{name: getattr(setting, name) * SLOWER for name in spans}}
@@ -74,9 +79,10 @@ FEATURES: Mapping[str, Feature] = {
     "unlike": Feature(4, "unlike", (2, 3), without=(1,)),
     "parties": Feature(5, "party", (2, 3), lambda choose, setting: {"party_wait": 3.0}, without=(1,)),
     "reserves": Feature(4, "reserves", (1, 2)),
-    "alone": Feature(7, "alone", (1, 2), lambda choose, setting: {"enters": int(choose(3) > 0)}),
+    "alone": Feature(5, "alone", (1, 2), _alone),
     "first-target": Feature(7, "first_target", (1,), _targeted),
     "hang-watch": Feature(4, "hang", (4.0, 9.0)),
+    "shutdown": Feature(4, "shutdown", (0.1, 2.0, 6.0)),
     "standbys": Feature(5, "standbys", (0.3, 3.0)),
     "named": Feature(2, "named", (1,)),
     "echoes": Feature(6, "echoes", (1,)),

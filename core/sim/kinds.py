@@ -209,6 +209,7 @@ class Kind(Enum):
         "notice",
         Row(
             pool=Pool.NOTICES,
+            weight=2,
             needs=Needs.NOTICES,
             spans=(0.5, 3.0, 8.0, 20.0),
             slowed=True,
@@ -217,6 +218,18 @@ class Kind(Enum):
     )
     """The node is drained: it must be gone so many seconds later. It hears that on its host, or an operator tells the
     register."""
+    DRAIN_SEAT = (
+        "drain-seat",
+        Row(
+            on=On.JOB,
+            pool=Pool.NOTICES,
+            spans=(0.5, 3.0, 8.0, 20.0),
+            slowed=True,
+            recovery=("leave", "stop", "gather", "grow"),
+        ),
+    )
+    """An operator drains any node that the register names, dead or gone perhaps, or one that it names no longer: it must be
+    gone so many seconds later."""
     UNFIT = "unfit", _check(2, ("leave", "gather"))
     """The node's next check finds it unfit."""
     HANG_CHECK = "hang-check", _check()

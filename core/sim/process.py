@@ -51,7 +51,9 @@ class Launch:
     program: str = ""
     """Its workers run the program of this name; empty where no node says it."""
     operator: bool = False
-    """This process is no node: an operator uses it to close the job."""
+    """This process is no node: an operator uses it to close the job, or to drain a node."""
+    names: Node | None = None
+    """The node that the operator wants to drain."""
 
 
 class Thread(Enum):

@@ -47,7 +47,7 @@ G9 = Law(
 class Way(Enum):
     """How a worker fails."""
 
-    EXIT = "exits with 1, and no report"
+    EXIT = "exits, and there is no report"
     RAISE = "raises, and ends"
     STAY = "raises, and does not end by itself"
     END = "ends its interpreter with 7"
@@ -73,8 +73,8 @@ class Raises:
     dies: Ends
     causes: Causes
 
-    def fail(self, process: Process) -> None:
-        """Let one of the workers fail in one of the ways."""
+    def fail(self, process: Process, code: int = 1) -> None:
+        """Let one of the workers fail in one of the ways; one that exits does so with this code."""
         rank, way = min(process.workers), one(self.choose, tuple(Way))
         if process.attempt.world is None or rank in process.attempt.reported:
             return
@@ -84,7 +84,7 @@ class Raises:
         ends_in = 0.0
         match way:
             case Way.EXIT | Way.KILLED:
-                self.dies(process, rank, 1 if way is Way.EXIT else -SIGKILL, process.workers[rank])
+                self.dies(process, rank, code if way is Way.EXIT else -SIGKILL, process.workers[rank])
             case Way.RAISE | Way.STAY:
                 ends_in = self._raises(process, rank, False, way is Way.STAY)
             case Way.END:

@@ -55,7 +55,7 @@ def _patience(setting: Setting) -> float:
 
 
 def _stop(setting: Setting) -> float:
-    return setting.grace + KILL_S
+    return setting.longest_grace + KILL_S
 
 
 def _reach(setting: Setting) -> float:

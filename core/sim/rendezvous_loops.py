@@ -193,7 +193,7 @@ class RendezvousLoops:
         if process.launch.operator:
             process.alive = False
             if isinstance(answer, Raise):
-                self.witness.judge.saw(Operated(answer.failure.why, process.held.state, insists=False))
+                self.witness.judge.saw(Operated(answer.failure.why, process.held.state, False, process.launch.names))
             return
         if isinstance(answer, Raise):
             if handler is watch:
@@ -241,7 +241,7 @@ class RendezvousLoops:
                 if process.launch.operator:
                     under_way = process.client.agenda.operation
                     insists = under_way is not None and under_way.forced
-                    self.witness.judge.saw(Operated(edit, process.held.state, insists))
+                    self.witness.judge.saw(Operated(edit, process.held.state, insists, process.launch.names))
                 elif type(edit) in JUDGED:
                     if isinstance(edit, Arrive):
                         self._judges_newcomer(process)

@@ -117,7 +117,14 @@ def converges(world: World) -> None:
 def patience(setting: Setting) -> float:
     """Return how long a healed world may take to come to rest, in seconds."""
     ttl = setting.interval * setting.attempts
-    spans = (2 * ttl, setting.overdue, setting.last_call, setting.upscale, 2 * setting.grace, 4 * ANSWER_TIMEOUT_S)
+    spans = (
+        2 * ttl,
+        setting.overdue,
+        setting.last_call,
+        setting.upscale,
+        2 * setting.longest_grace,
+        4 * ANSWER_TIMEOUT_S,
+    )
     return SETTLE_ROUNDS * (sum(spans) + setting.barrier)
 
 

@@ -14,11 +14,11 @@ from ..evolving import evolve
 from ..group import Group
 from ..properties.judge import Judge, Property
 from ..rendezvous import Client, Drain, Held, Request, Settings, close, drain
-from ..rendezvous.state import AWAY
+from ..rendezvous.state import AWAY, Seat
 from ..world import Ending, Endpoint, Life, Node, Notice, Profile, Why
 from ..world import World as RunWorld
 from .agents import Agents
-from .chance import seeded
+from .chance import one, seeded
 from .faults import Faults, means_something
 from .future import Future
 from .hang_watches import HangWatches
@@ -139,6 +139,8 @@ class World:
             if self.store.register is None or not self.store.register.closed:
                 self._said(kind, "operator", "closes the job")
                 self._operates(Request(close, Why.OPERATOR, Ending.CANCELLED))
+        elif kind is Kind.DRAIN_SEAT:
+            self._drains_any(operation)
         elif kind is Kind.NOTICE and process is not None:
             self._said(kind, process.name, str(operation))
             self._gives_notice(process, Notice(span, "a test"))
@@ -215,14 +217,32 @@ class World:
         """Let a node hear that it must be gone; every second time by an operator, who insists every second time."""
         drawn = 0 if self.setting.seed == 0 else self._choose(4)
         if drawn % 2:
-            edit = Drain(process.node, notice)
-            self._operates(Request(drain, drain=edit, forced=True if drawn == 3 else None))
+            self._drains(process.node, notice, insists=drawn == 3)
         else:
             self.agents.are_noticed(process, notice)
 
-    def _operates(self, request: Request) -> None:
+    def _drains_any(self, operation: Operation) -> None:
+        """Let an operator drain a node that has a seat, or had one; every second time one that is dead or gone, if there is
+        one, and every second time the operator insists."""
+        register = self.store.register
+        if register is None or not self.setting.notices:
+            return
+        known = [*register.seats, *(node for node in self.by_node if node not in register.seats)]
+        gone = [node for node in known if node not in register.seats or not self._is_there(register.seats[node], node)]
+        node = one(self._choose, gone if gone and self._choose(2) else known)
+        self.witness.lost_worlds.befalls(self.by_node[node], operation.kind)
+        self._said(operation.kind, "operator", f"{operation}: {name(node)}")
+        self._drains(node, Notice(operation.span, "a test"), insists=self._choose(2) == 1)
+
+    def _is_there(self, seat: Seat, node: Node) -> bool:
+        return seat.status not in AWAY and self.by_node[node].alive
+
+    def _drains(self, node: Node, notice: Notice, insists: bool) -> None:
+        self._operates(Request(drain, drain=Drain(node, notice), forced=True if insists else None), node)
+
+    def _operates(self, request: Request, names: Node | None = None) -> None:
         self._operators += 1
-        launch = Launch(self.future.now, self.store.format, operator=True)
+        launch = Launch(self.future.now, self.store.format, operator=True, names=names)
         process = self._process(Node("operator", self._operators), self._rendezvous, launch)
         self.agents.loops.submit(process, request)
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ..group import Group, Phase
-from ..group.state import Beaten, Cause, Checked, Elapsed, Event, Over, Ready, ReadyToLeave
+from ..group.state import Alone, Beaten, Cause, Checked, Elapsed, Event, Exited, Over, Ready, ReadyToLeave
 from ..properties.group_laws import fences
 from ..rendezvous import (
     Complete,
@@ -125,6 +125,8 @@ SOMETIMES = (
     "a drained node goes at its time",
     "a drained node goes because its round is over",
     "a drain refused: the job needs the node",
+    "a drain refused: no such node",
+    "an operator drains a dead node",
     "a failing node is set aside",
     "a failing node stays: the job needs it",
     "a node that is set aside returns",
@@ -140,6 +142,12 @@ SOMETIMES = (
     "a check that hangs",
     "a check that says nothing",
     "workers live through a change of nodes",
+    "a worker stays missing by its exit code",
+    "a worker ends the job for all",
+    "a worker hears that the job is over",
+    "nobody tells of an end that a worker heard of",
+    "a worker cancels the job",
+    "workers killed after another time than the grace",
     "held back until its standbys were ready",
     "a newcomer is shown a copy",
     "a node suspects a hang",
@@ -219,6 +227,7 @@ def refused(counts: Counts, write: Write, stands: RendezvousState | None) -> Non
 
 REFUSED = {
     Why.NEEDED: "a drain refused: the job needs the node",
+    Why.NO_NODE: "a drain refused: no such node",
     Why.SUPERSEDED: "refused as superseded",
     Why.LIMITS: "refused for its limits",
     Why.PROGRAM: "refused for its program",
@@ -249,6 +258,10 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
         counts[f"a drained node goes {GOES[type(event)]}"] += 1
     if before.settings.checks:
         _checked(counts, before, event, after)
+    if alone := before.settings.alone:
+        _alone(counts, alone, before, event, after)
+    if _is_killed(before, event, after) and before.settings.shutdown_timeout != before.settings.grace:
+        counts["workers killed after another time than the grace"] += 1
     if before.phase is Phase.MOVING and isinstance(event, Ready) and after.phase is Phase.RUNNING:
         counts["workers live through a change of nodes"] += 1
     if fences(before, event, after):
@@ -259,6 +272,26 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
         causes["fencings"] += 1
     elif before.phase is Phase.HELD and isinstance(event, Beaten) and after.phase is Phase.HELD:
         counts["start held back for a fresh heartbeat"] += 1
+
+
+def _alone(counts: Counts, alone: Alone, before: Group, event: Event, after: Group) -> None:
+    """Count what a step shows of workers that restart alone."""
+    if isinstance(event, Elapsed) and before.heard_by is not None and event.at >= before.heard_by:
+        ends = after.phase is not before.phase or after.heard_at is None
+        counts["nobody tells of an end that a worker heard of"] += ends
+    if not isinstance(event, Exited) or before.phase not in (Phase.RUNNING, Phase.MOVING):
+        return
+    code, is_last = event.code, not (after.running or before.succeeded)
+    counts["a worker stays missing by its exit code"] += code in alone.final and after.phase is before.phase
+    counts["a worker ends the job for all"] += code in alone.job_over
+    counts["a worker hears that the job is over"] += after.heard_at is not before.heard_at
+    counts["a worker cancels the job"] += code in alone.cancelled and is_last and before.phase is Phase.RUNNING
+
+
+def _is_killed(before: Group, event: Event, after: Group) -> bool:
+    """Return True if the agent was signalled, and its workers have had the time that they have then."""
+    leaves = before.phase is Phase.LEAVING and not before.drained and isinstance(event, Elapsed)
+    return leaves and bool(before.running) and before.kill_at is not None and after.kill_at is None
 
 
 def _checked(counts: Counts, before: Group, event: Event, after: Group) -> None:

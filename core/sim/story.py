@@ -17,6 +17,7 @@ from attrs import Attribute, asdict, field, fields, frozen
 
 from ..group import Alone
 from ..group import Settings as GroupSettings
+from ..inprocess.exits import CANCELLED, FINAL, HEARD, JOB_OVER
 from ..rendezvous import FailureLimit, Limits, Settings
 from ..world import LOCAL_WORLD_SIZE_MAX, Endpoint, Node, Party, Profile, World, place_label, rank_policy_label
 from .kinds import Kind
@@ -123,6 +124,8 @@ class Setting:
     """How long a node whose workers have succeeded waits for the others'. 0: as long as they run."""
     grace: float = 30.0
     """From SIGTERM to SIGKILL."""
+    shutdown: float = field(default=0.0, validator=_at_least(0))
+    """The same where the agent itself was signalled. 0: as long as `grace`."""
     fence: float = 0.0
     """The age of the last acknowledged heartbeat at which workers are killed. 0: never."""
     helping: int = field(default=8, validator=_at_least(1))
@@ -147,6 +150,8 @@ class Setting:
     """How often a node's workers start again by themselves, and live through changes of nodes. 0: all restart together."""
     enters: int = field(default=1, validator=_no_or_yes)
     """1: workers that start again by themselves have entered a wrapped call. 0: none ever does."""
+    codes: int = field(default=0, validator=_no_or_yes)
+    """1: their exit codes say what becomes of the job (`core/inprocess/exits`). 0: a worker that fails exits with 1."""
     first_target: int = 0
     """The job's first round waits for so many nodes without a last call. 0: for the maximum."""
     named: int = field(default=0, validator=_no_or_yes)
@@ -209,14 +214,23 @@ class Setting:
     def group(self) -> GroupSettings:
         return GroupSettings(
             grace=self.grace,
-            shutdown_timeout=self.grace,
+            shutdown_timeout=self.shutdown or self.grace,
             ttl=self.interval * self.attempts,
             keep_alive_interval=self.interval,
             start_timeout=self.join,
             fence=self.fence or None,
             checks=True if self.checks else None,
-            alone=Alone(self.alone) if self.alone else None,
+            alone=self._alone if self.alone else None,
         )
+
+    @property
+    def _alone(self) -> Alone:
+        return Alone(self.alone, FINAL, JOB_OVER, HEARD, CANCELLED) if self.codes else Alone(self.alone)
+
+    @property
+    def longest_grace(self) -> float:
+        """How long workers may take to end that are told to."""
+        return max(self.grace, self.shutdown)
 
     def profile(self, slot: str, port: int, program: str = "") -> Profile:
         """Return what the node on this slot says of itself. Each start of its workers has a port of its own."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import define, field, frozen
 
+from ..group.state import HEARD_S
 from ..rendezvous.state import NODES_MAX
 from .chance import Choose, one
 from .features import FEATURES, LONG_S, SLOWER, featured
@@ -25,14 +26,18 @@ ONE_IN: Mapping[Pool, int] = {
     Pool.STRANGE: 30,
     Pool.LOSSES: 12,
     Pool.LINKS: 6,
-    Pool.NOTICES: 10,
+    Pool.NOTICES: 7,
     Pool.CHECKS: 12,
 }
 """One operation in so many is of this pool, in runs that have it at all. The others are common ones."""
 LOSSES_MAX = 3
 """At most so many losses in one run."""
+VERDICTS_LOST_ONE_IN = 6
+"""One run in so many ends with a verdict that the store loses at once."""
 LINGERS_S = (0.001, 0.003, 0.02)
-"""How long after an operator's cancel the store loses its memory."""
+"""How long after an operator's cancel, or after the last look, the store loses its memory."""
+LAST, LOOKS = 2, 20
+"""Such an end takes so many operations, and after so many lingers the store loses the verdict, whoever knows it."""
 LONG_GAPS = 3
 """So many times as long are the gaps there: minutes of heartbeats in which nothing happens cost much and show little."""
 BURSTS = (
@@ -117,6 +122,10 @@ class Swarm:
     strange: bool = field(init=False)
     losses: int = field(init=False)
     """How often the store may still lose its memory."""
+    knowing: int = field(init=False)
+    """The run ends with a verdict that the store loses once so many nodes know it. 0: it does not."""
+    looks: int = 0
+    """How often it is still looked how many do."""
     left: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -124,8 +133,12 @@ class Swarm:
         self.rare = self.choose(2) == 1
         self.strange = bool(self.shape.faults & {*pool(Pool.STRANGE)}) and self.choose(3) == 0
         self.losses = self.choose(LOSSES_MAX + 1) if self.choose(2) else 0
-        least = min(5, self.shape.operations)
-        self.left = least + self.choose(self.shape.operations - least + 1)
+        most, faults = self.shape.operations, self.shape.faults
+        may_lose = most >= LAST and Kind.CANCEL in faults and not faults.isdisjoint(pool(Pool.LOSSES))
+        self.knowing = 1 + self.choose(2) if may_lose and self.choose(VERDICTS_LOST_ONE_IN) == 0 else 0
+        most -= LAST if self.knowing else 0
+        least = min(5, most)
+        self.left = least + self.choose(most - least + 1)
 
     def _wanted(self, of: Pool) -> Sequence[Kind]:
         return [kind for kind in pool(of) if kind in self.shape.faults] or [Kind.PASS]
@@ -133,7 +146,7 @@ class Swarm:
     def operations(self, world: World) -> Sequence[Operation]:
         """Return what is done next; empty when the budget is spent."""
         if self.left <= 0:
-            return ()
+            return self._last(world) if self.knowing else ()
         self.left -= 1
         if self.choose(12) == 0:
             return self._burst(world)
@@ -141,9 +154,26 @@ class Swarm:
         done = self._one(world)
         if done.kind is Kind.CANCEL and self.losses:
             self.losses -= 1
-            lost = self._to(world, one(self.choose, self._wanted(Pool.LOSSES)))
-            return done, Operation(Kind.PASS, span=one(self.choose, LINGERS_S)), lost, gap
+            return done, self._lingers(), self._loses(world), gap
         return (done, gap) if self.choose(4) else (done,)
+
+    def _last(self, world: World) -> Sequence[Operation]:
+        """Cancel the job, and let the store lose that as soon as enough nodes know it."""
+        if not self.looks:
+            self.looks = LOOKS
+            return Operation(Kind.CANCEL), self._lingers()
+        self.looks -= 1
+        know = [each for each in world.living() if each.held.state is not None and each.held.state.closed]
+        if len(know) < self.knowing and self.looks:
+            return (self._lingers(),)
+        self.knowing = 0
+        return (self._loses(world),)
+
+    def _lingers(self) -> Operation:
+        return Operation(Kind.PASS, span=one(self.choose, LINGERS_S))
+
+    def _loses(self, world: World) -> Operation:
+        return self._to(world, one(self.choose, self._wanted(Pool.LOSSES)))
 
     def first(self, world: World) -> Sequence[Operation]:
         """Start most nodes at once."""
@@ -213,6 +243,11 @@ def _bursts_of(setting: Setting, slot: str, losses: int) -> Iterator[str]:
         yield f"hang {{0}}; {found}"
         yield f"hang {{0}}; full {1.5 * setting.hang:g}; {found}"
         yield f"hang {{0}}; pass {0.75 * setting.hang:g}; pause {{1}} 4; {found}"
+    if setting.codes:
+        yield "fail {0}; fail {0}; fail {0}"
+        yield f"fail {{0}}; fail {{0}}; fail {{0}}; pass {HEARD_S + 2:g}"
+    if setting.shutdown:
+        yield f"hang {{0}}; drain {{0}}; pass {setting.shutdown:g}"
     if setting.party > 1:
         first = setting.slots.index(slot) // setting.party * setting.party
         crashes = "; ".join(f"crash {each}" for each in setting.slots[first : first + setting.party])

@@ -10,11 +10,12 @@ from attrs import define
 
 from ..evolving import evolve
 from ..group.state import SIGKILL, Checked, Exited, ReadyToLeave, Reaped, Unstartable
+from ..inprocess.exits import CANCELS
 from ..properties.facts import Failed, Moved, Started, Succeeded
 from ..properties.facts import Reaped as NoneLives
 from ..properties.judge import Judge
 from ..world import Notice, World
-from .chance import Choose
+from .chance import Choose, one
 from .future import Future
 from .kinds import Kind
 from .network import Network
@@ -26,6 +27,9 @@ DEATHS_S = (0.001, 0.005, 0.02)
 """How long a worker takes to die of SIGKILL."""
 STOPS_S = (0.002, 0.03, 0.2)
 """How long a worker takes to stop after SIGTERM."""
+CODES = (1, 1, 1, 74, 143, 71, 80, 79, 79, CANCELS)
+"""Exit codes of workers that fail, where these say what becomes of the job: such a worker starts again, stays missing, has
+ended the job for all, has heard of that, or has cancelled the job."""
 CHECKS_S = (0.01, 0.1, 0.5)
 """How long the check of a node takes."""
 CHECK_TIMEOUT_S = 4.0
@@ -172,11 +176,12 @@ class Workers:
 
     def fail(self, process: Process) -> None:
         """Let one of the workers exit with 1, or fail in another way."""
+        code = one(self.choose, CODES) if self.setting.codes else 1
         if self.raises:
-            self.raises.fail(process)
+            self.raises.fail(process, code)
             return
         rank = min(process.workers)
-        self.dies(process, rank, 1, process.workers[rank])
+        self.dies(process, rank, code, process.workers[rank])
 
     def succeed(self, process: Process) -> None:
         """Let all living workers exit with 0, but those of a reserve, which are given no work."""

@@ -8,6 +8,7 @@ from ..properties.facts import Wrote
 from ..rendezvous import (
     Arrive,
     Complete,
+    Drain,
     Edit,
     End,
     Evict,
@@ -44,6 +45,8 @@ def shown(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
         for node in before.seats:
             if node not in after.seats:
                 nodes[node].agent.evicted = True
+    if isinstance(edit, Drain) and edit.node in nodes and not nodes[edit.node].alive:
+        counts["an operator drains a dead node"] += 1
     if isinstance(edit, Arrive) and nodes[fact.node].agent.evicted and fact.node not in before.seats:
         counts["an evicted live node returns"] += 1
 

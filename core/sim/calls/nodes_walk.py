@@ -26,7 +26,8 @@ EVENTS = frozenset(
             Kind.START,
             Kind.FAIL,
         ),
-        *(Kind.LOSE_REPLY, Kind.LATE_WRITE, Kind.GAP, Kind.OUTAGE, Kind.UNLINK, Kind.SLOW),
+        *(Kind.LOSE_REPLY, Kind.LATE_WRITE, Kind.GAP, Kind.OUTAGE, Kind.UNLINK, Kind.SLOW, Kind.DRAIN_SEAT),
+        *(Kind.UNFIT, Kind.HANG_CHECK, Kind.BREAK_CHECK),
     )
 )
 """These are done to the nodes. No store forgets here."""

@@ -420,6 +420,20 @@ def test_an_operator_drains_no_node_that_the_job_needs_unless_it_insists() -> No
     assert broken(Operated(Why.NO_JOB, state, insists=False)) == "O2"
 
 
+def test_an_operator_is_refused_only_a_node_that_is_gone_or_that_the_job_needs() -> None:
+    notice = Notice(1.0, "a test")
+    state = edited(edited(running("a b c", size="2:3"), "c", Done(0)), "c", Leave())
+    gone, there = Drain(node("c"), notice), Drain(node("a"), notice)
+    assert state.seats[node("c")].status is Status.GONE
+    assert broken(Operated(gone, state, insists=True)) == broken(Operated(there, state, True, gone.node)) == "O2"
+    assert broken(Operated(Why.NO_NODE, state, False, gone.node), Operated(there, state, insists=True)) is None
+    assert broken(Operated(Why.NO_NODE, state, False, node("nobody"))) is None
+    assert broken(Operated(Why.NO_NODE, state, False, there.node)) == "O2"
+    assert broken(Operated(Why.NEEDED, state, False, there.node)) is None
+    assert broken(Operated(Why.NEEDED, running("a b c", size="2:3"), False, there.node)) == "O2"
+    assert broken(Operated(Why.UNCONFIRMED, state, False, gone.node)) is None
+
+
 CHECKS = GroupSettings(checks=True)
 FIT, MINE = Checked(True, "", 0.0), Over(0, Why.FAILED, node("a"), 2.0)
 ENDS = exited(1, -15, at=1.5), GroupReaped(1.6)

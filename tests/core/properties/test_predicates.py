@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from groups import ALONE, CHECKED, FENCED, GROUPS, RUN, SUCCEED, beat, closed, exited, led, lost, over, ready
+from groups import ALONE, CHECKED, FENCED, GROUPS, RUN, SUCCEED, beat, closed, exited, led, lost, noticed, over, ready
 from worlds import arrived, edited, holding, node, profile, register, running
 
 from elastic.core.group import Group, Phase, Settings, transition
@@ -23,6 +23,7 @@ from elastic.core.group.state import (
     Join,
     MarkDone,
     Move,
+    Noticed,
     Over,
     Raised,
     Record,
@@ -570,6 +571,21 @@ def test_G6_workers_are_killed_at_the_end_of_their_grace_at_the_fence_and_when_t
     for group, at in ((STOPPING, 30.0), (fenced, 3.0), (told, 40.0), (drained, 19.0)):
         judged(stepped(group, Elapsed(at), group.phase, Signal(SIGKILL)))
         broken("G6", stepped(group, Elapsed(at - 0.1), group.phase, Signal(SIGKILL)))
+
+
+def test_G6_no_group_gives_its_workers_more_than_their_grace() -> None:
+    settings = Settings(grace=3.0, shutdown_timeout=1.0)
+    group, told = evolve(GROUP, settings=settings), Signalled(15, 5.0)
+    stopping = evolve(group, phase=Phase.STOPPING, stopped_at=5.0)
+    for before, event, phase, span in (
+        (group, over(), Phase.STOPPING, 3.0),
+        (group, told, Phase.LEAVING, 1.0),
+        (stopping, noticed(), Phase.LEAVING, 3.0),
+    ):
+        drained = isinstance(event, Noticed)
+        stops = stepped(before, event, phase, stopped_at=5.0, kill_at=5.0 + span, left=True, drained=drained)
+        judged(stops)
+        broken("G6", evolve(stops, after=evolve(stops.after, kill_at=5.1 + span)))
 
 
 def test_G6_a_worker_that_raised_is_killed_after_its_grace_and_no_other_one_with_it() -> None:

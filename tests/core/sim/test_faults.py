@@ -276,6 +276,46 @@ def test_an_agent_that_stands_still_is_given_notice_when_it_goes_on() -> None:
     converges(made)
 
 
+# --- operators, and what workers may take to end
+
+
+SEATS = "world nodes=4 min=1 max=3"
+
+
+@pytest.mark.parametrize(
+    ("before", "seed", "shows"),
+    [
+        (("succeed b", "pass 0.2", "drain b", "pass 1"), 5, "a drain refused: no such node"),
+        (("crash b", "pass 0.1"), 5, "an operator drains a dead node"),
+    ],
+)
+def test_an_operator_drains_any_node_that_the_register_names_or_named(
+    before: tuple[str, ...], seed: int, shows: str
+) -> None:
+    made = world("start a", "start b", "start c", "pass 3", setting=f"{SEATS} seed={seed}")
+    then(made, *before, *["drain-seat 8", "pass 0.3"] * 6)
+    assert made.counts[shows] > 0
+    assert made.done[Kind.DRAIN_SEAT] == 6
+    converges(made)
+
+
+def test_there_is_nobody_to_drain_before_the_job_or_where_nobody_is_given_notice() -> None:
+    assert world("drain-seat 8").done[Kind.DRAIN_SEAT] == 0
+    assert world(*TWO, "drain-seat 8", setting="world notices=0").done[Kind.DRAIN_SEAT] == 0
+
+
+@pytest.mark.parametrize(("shutdown", "lives_s"), [(0.5, 0.5), (6, 6.0), (0, 3.0)])
+def test_workers_have_another_time_to_end_where_their_agent_is_signalled(shutdown: float, lives_s: float) -> None:
+    made = world(*TWO, "hang b", "drain b", setting=f"world nodes=2 max=2 shutdown={shutdown}")
+    b = at(made, "b")
+    then(made, f"pass {lives_s - 0.1}")
+    assert b.workers
+    then(made, "pass 0.2")
+    assert not b.workers
+    assert made.counts["workers killed after another time than the grace"] == (shutdown > 0)
+    converges(made)
+
+
 # --- checks of nodes
 
 

@@ -10,6 +10,7 @@ from elastic.core.group import Group, Phase, Settings
 from elastic.core.group.state import Elapsed
 from elastic.core.properties.facts import Fact, Moved, Started
 from elastic.core.properties.group_laws import fences
+from elastic.core.sim.run import converges
 from elastic.core.world import Node
 
 
@@ -78,9 +79,67 @@ def test_a_worker_that_is_missing_and_never_entered_a_call_ends_the_round(moving
     assert register is not None and (register.round, register.failures) == (1 + moving, 1)
 
 
-@pytest.mark.parametrize("seed", [*range(12), 28, 30321])
+@pytest.mark.parametrize(
+    ("code", "shows", "failures"),
+    [
+        (143, "a worker stays missing by its exit code", 0),
+        (71, "a worker ends the job for all", 1),
+        (79, "a worker hears that the job is over", 0),
+        (1, "", 0),
+    ],
+)
+def test_the_exit_code_of_a_worker_says_what_becomes_of_the_job(code: int, shows: str, failures: int) -> None:
+    story = sim.parsed(["world nodes=2 max=2 alone=1 codes=1 workers=2 last_call=0.5", "start a", "start b", "pass 3"])
+    made = sim.tell(story, ends=False).world
+    b = made.at("b")
+    assert b is not None
+    made.agents.workers.dies(b, 0, code, b.workers[0])
+    made.does(sim.Operation(sim.Kind.PASS, span=5.0))
+    register = made.store.register
+    assert register is not None
+    shown = [what for what in BY_CODE if made.counts[what]]
+    assert shown[-1:] == ([shows] if shows else [])
+    assert (register.failures, register.closed) == (failures, None)
+    converges(made)
+
+
+BY_CODE = (
+    "a worker stays missing by its exit code",
+    "a worker ends the job for all",
+    "a worker hears that the job is over",
+    "a worker cancels the job",
+    "nobody tells of an end that a worker heard of",
+)
+
+
+def test_a_node_whose_last_worker_heard_of_an_end_that_nobody_tells_ends_the_round() -> None:
+    made = sim.tell(
+        sim.parsed(["world nodes=2 max=2 alone=1 codes=1", "start a", "start b", "pass 3"]), ends=False
+    ).world
+    b = made.at("b")
+    assert b is not None
+    made.agents.workers.dies(b, 0, 79, b.workers[0])
+    made.does(sim.Operation(sim.Kind.PASS, span=29.0))
+    assert (b.group.phase, made.counts["end by failed"]) == (Phase.BARRIER, 0)
+    made.does(sim.Operation(sim.Kind.PASS, span=2.0))
+    assert (made.counts["nobody tells of an end that a worker heard of"], made.counts["end by failed"]) == (1, 1)
+    converges(made)
+
+
+def test_the_last_worker_of_a_node_cancels_the_job() -> None:
+    made = sim.tell(
+        sim.parsed(["world nodes=2 max=2 alone=1 codes=1", "start a", "start b", "pass 3"]), ends=False
+    ).world
+    b = made.at("b")
+    assert b is not None
+    made.agents.workers.dies(b, 0, 76, b.workers[0])
+    made.does(sim.Operation(sim.Kind.PASS, span=1.0))
+    assert (made.counts["a worker cancels the job"], made.counts["closed CANCELLED"]) == (1, 1)
+    converges(made)
+
+
+@pytest.mark.parametrize("seed", range(12))
 def test_random_runs_keep_all_laws(seed: int) -> None:
-    """In the run of seed 28, nodes move between two lives."""
     run = sim.wander(seed, sim.Shape())
     assert run.violation is None
     assert run.world.witness.judge.strength.armed["G8"] >= 0

@@ -58,3 +58,11 @@ def test_S18_is_not_armed_while_one_world_runs_or_without_a_loss() -> None:
     assert armed(world(*TWO, "empty", "pass 9", "older 0.1", "pass 9", setting=SETTING)) == 0
     alone = world(*TWO, "crash b", "empty", "pass 3", setting=SETTING)
     assert armed(alone) == 0
+
+
+def test_S18_is_not_armed_by_workers_that_live_on_into_the_next_world_of_another_life() -> None:
+    """c has been told of it, and a and b are about to be."""
+    made = world("start a", "start b", "pass 5", "start c", "empty", setting="world nodes=3 alone=1")
+    then(made, "pass 2")
+    lives = {ran.id.life for ran in made.witness.judge.running.values()}
+    assert (armed(made), len(lives), len(made.witness.judge.worlds)) == (0, 1, 2)
