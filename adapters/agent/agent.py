@@ -237,6 +237,7 @@ class Agent:
             linger_s=settings.linger_s,
             disk=self._disk,
             patience=self._patience,
+            on_stuck=inbox.stuck,
         )
         self._watcher = watcher
         self._board = NoticeBoard(notice_path(settings.relay)) if settings.relay else None
@@ -401,6 +402,8 @@ class Agent:
                 return self._workers.reported(local_rank, pid, report)
             case Stuck(local_rank, pid, text):
                 ended = self._workers.give_up(local_rank, pid, text)
+                if ended:
+                    self._observer.saw(Remark(f"local rank {local_rank} is given up: {text}"))
                 return self._exited(ended) if ended else None
             case EndRead(ended):
                 return self._known_end(ended)

@@ -38,6 +38,7 @@ from .guard import Guard
 from .pump import LogPump, Stream
 from .reports import Report, What, channel, read
 from .spawner import Death, Executing, Process, Spawner, WorkerStart, bound_to
+from .stuck import held_in_exit, stuck
 from .watcher import Watcher
 from .worker_port import NOWHERE, CannotStart, Duplicate, Exit, Kept, Shortage, Sink, WorkerSpec, passes
 
@@ -49,6 +50,9 @@ NAMED_AFTER_S = 2.0
 """Processes that outlive their worker for so long after its signal are named."""
 TRACED_S = 0.5
 """A dead worker whom a debugger traces is left for so long to the debugger's own wait."""
+KILLED_MAX_S = 60.0
+"""A worker that was killed is given up if it is not dead after so long: a driver may hold one for some time."""
+_KILLED_LOOK_S = 1.0
 GIVE_UP_TIMEOUT_S = 1.0
 """A worker that was found stuck in the kernel may take so long to die after all."""
 
@@ -99,7 +103,8 @@ class SubprocessWorkers:
     wait for workers that were killed by `close`; `spawner` makes the workers, and is closed with them; `failed` is called
     with an error that ends a thread of it; `remark` hears, from any thread, what people should know.
     `linger_s`: what a worker that ends with 0 leaves in its group may run on for so long once the job is over. `disk` opens
-    the files of its output. `close` has this `patience` with files and consoles.
+    the files of its output. `close` has this `patience` with files and consoles. `on_stuck(local_rank, pid, text)` is called
+    from the watcher's thread for a worker that was killed and does not die: it is to be given up.
     """
 
     def __init__(
@@ -117,7 +122,9 @@ class SubprocessWorkers:
         linger_s: float = 0.0,
         disk: Disk | None = None,
         patience: Patience | None = None,
+        on_stuck: Callable[[int, int, str], None] | None = None,
     ) -> None:
+        self._on_stuck = on_stuck
         self._on_exit = on_exit
         self._on_report = on_report
         self._remark = remark
@@ -181,6 +188,7 @@ class SubprocessWorkers:
                 groups.send(pid, signal.SIGKILL)  # its end is that of its group
             elif signum == signal.SIGKILL:
                 groups.kill(pid)  # `collect` ends its group
+                self._watcher.later(TRACED_S, partial(self._look_if_dead, rank, worker, self._clock()))
             else:
                 (groups.tell if worker.is_group else groups.tell_alone)(pid, signum)
 
@@ -269,11 +277,16 @@ class SubprocessWorkers:
             self._watcher.stop,
             partial(self.signal, signal.SIGKILL),
             self._reap_all,
-            self._guard.close,  # and what cleans up has its time, before a server's descendants are killed
+            lambda: self._guard.close(
+                [each.pid for each in self._left_behind]
+            ),  # and what cleans up has its time, before a server's descendants are killed
             self._spawner.close,
             partial(self._patience.spend, self._pump.close),
             self._disk.close,
         )
+
+    def _close_guard(self) -> None:
+        self._guard.close([each.pid for each in self._left_behind])
 
     def _reap_all(self) -> None:
         deadline = time.monotonic() + self._close_timeout_s
@@ -382,6 +395,18 @@ class SubprocessWorkers:
             self._watcher.later(NAMED_AFTER_S, partial(self._name_members, local_rank, pid))
         else:
             self._on_exit(local_rank, pid)
+
+    def _look_if_dead(self, local_rank: int, worker: _Worker, killed_at: float) -> None:
+        """Say of a worker which was killed and does not die that it is to be given up."""
+        if worker.died_at is not None or self._running.get(local_rank) is not worker or self._on_stuck is None:
+            return
+        pid, lasted_s = worker.process.pid, self._clock() - killed_at
+        if text := held_in_exit(pid):
+            self._on_stuck(local_rank, pid, text)
+        elif lasted_s >= KILLED_MAX_S:
+            self._on_stuck(local_rank, pid, stuck(pid, round(lasted_s), what="killed and not dead"))
+        else:
+            self._watcher.later(_KILLED_LOOK_S, partial(self._look_if_dead, local_rank, worker, killed_at))
 
     def _waits_for_member(self, local_rank: int, worker: _Worker) -> bool:
         """Watch a process that lives on in the group of a dead worker; return False if none does."""

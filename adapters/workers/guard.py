@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from .. import pidfds
@@ -98,14 +98,15 @@ class Guard:
                 del self._held[group]
                 self._send(f"-{group}\n")
 
-    def close(self) -> None:
+    def close(self, lasting: Collection[int] = ()) -> None:
         """Kill what workers have left in sessions of their own; then the reaper, to which nothing is left. It does that
-        itself if this process cannot look into /proc: then its pipe is closed alone. Idempotent."""
+        itself if this process cannot look into /proc: then its pipe is closed alone. Those of `lasting` were killed, and are
+        not waited for. Idempotent."""
         with self._lock:
             if self._process is None:
                 return
             try:
-                reaper.kill_all_carriers(self.token)
+                reaper.kill_all_carriers(self.token, lasting=frozenset(lasting))
             except OSError:
                 os.close(self._pipe)
                 self._process.wait()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext, suppress
 
@@ -66,7 +67,7 @@ class Orphans:
 
     def _killed(self, spared: Collection[int]) -> set[int]:
         """Kill all orphans; return those that live on: another user's, and those that the kernel does not let die."""
-        lasting = set[int]()
+        lasting, ends_at = set[int](), time.monotonic() + _DYING_TIMEOUT_S
         for _ in range(_PASSES_MAX):
             orphans = set(_children()) - self._before - {*spared} - lasting
             if not orphans:
@@ -76,7 +77,7 @@ class Orphans:
                     os.kill(pid, signal.SIGKILL)
                 except PermissionError:
                     lasting.add(pid)
-            lasting.update(pid for pid in orphans - lasting if not _dies(pid))
+            lasting.update(pid for pid in orphans - lasting if not _dies(pid, ends_at))
         return lasting
 
 
@@ -107,12 +108,12 @@ def _reaped(pid: int) -> bool:
         return True
 
 
-def _dies(pid: int) -> bool:
+def _dies(pid: int, ends_at: float) -> bool:
     try:
         pidfd = pidfds.opened(pid)
     except OSError:
         return _reaped(pid)
     try:
-        return died_within(pidfd, _DYING_TIMEOUT_S) and _reaped(pid)
+        return died_within(pidfd, max(ends_at - time.monotonic(), 0.0)) and _reaped(pid)
     finally:
         os.close(pidfd)

@@ -70,13 +70,15 @@ def kill_groups(held: set[str]) -> None:
             _kill(-group)
 
 
-def kill_carriers(token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S) -> tuple[bool, list[int]]:
-    """Kill every process that has the token in its environment and wait for its death; return True if there was one, and the
-    processes that clean up behind the others: these are spared."""
-    found = {pid: cleans_up(pid) for pid in carriers(token)}
+def kill_carriers(
+    token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S, before: frozenset[int] = frozenset()
+) -> tuple[list[int], list[int]]:
+    """Kill every process that has the token in its environment, but those that were killed before, and wait for its death;
+    return them, and the processes that clean up behind the others: these are spared."""
+    found = {pid: cleans_up(pid) for pid in carriers(token) if pid not in before}
     killed = [pid for pid, cleans in found.items() if not cleans]
     _kill_all(killed, dying_timeout_s)
-    return bool(killed), [pid for pid, cleans in found.items() if cleans]
+    return killed, [pid for pid, cleans in found.items() if cleans]
 
 
 def cleans_up(pid: int) -> bool:
@@ -91,13 +93,17 @@ def carriers(token: bytes) -> list[int]:
     return [pid for pid in _processes() if token in environment_of(pid)]
 
 
-def kill_all_carriers(token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S) -> None:
-    """Kill the carriers, and those that they start meanwhile; then what has not finished cleaning up behind them."""
+def kill_all_carriers(
+    token: bytes, dying_timeout_s: float = _DYING_TIMEOUT_S, lasting: frozenset[int] = frozenset()
+) -> None:
+    """Kill the carriers, and those that they start meanwhile; then what has not finished cleaning up behind them. Those of
+    `lasting` were killed, and are not waited for."""
     cleaning: list[int] = []
     for _ in range(_PASSES_MAX):
-        killed, cleaning = kill_carriers(token, dying_timeout_s)
+        killed, cleaning = kill_carriers(token, dying_timeout_s, lasting)
         if not killed:
             break
+        lasting |= frozenset(filter(_is_dying, killed))  # held by the kernel, or by a tracer
     if cleaning:
         _wait_for(cleaning, min(_CLEANING_TIMEOUT_S, dying_timeout_s))
         _kill_all(carriers(token), dying_timeout_s)

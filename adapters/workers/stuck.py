@@ -1,4 +1,4 @@
-"""Workers in uninterruptible sleep: the kernel waits for a device or a file system, and not even SIGKILL ends them.
+"""Workers that not even SIGKILL ends: in uninterruptible sleep the kernel waits for a device or a file system.
 
 TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT says for how long that is normal. There is no event for a process' state, so a
 thread looks at it a few times within that span, and only where the variable is set. It counts looks, not seconds: this
@@ -14,6 +14,7 @@ from pathlib import Path
 from attrs import define, field
 
 from .. import threads
+from .process_groups import named, tracer
 
 LOOKS = 8
 """The number of looks within the span."""
@@ -74,11 +75,19 @@ def state(pid: int, proc: Path = _PROC) -> str | None:
         return None
 
 
-def stuck(pid: int, after_s: float, proc: Path = _PROC) -> str:
+def held_in_exit(pid: int) -> str:
+    """Return that a tracer stops this process, which was killed, in its exit (PTRACE_O_TRACEEXIT); else nothing."""
+    holder = tracer(pid)
+    return (
+        f"pid {pid} is held in its exit by {named([holder])}, which traces it" if holder and state(pid) == "t" else ""
+    )
+
+
+def stuck(pid: int, after_s: float, proc: Path = _PROC, what: str = "in uninterruptible sleep (state D)") -> str:
     """Return what is the matter, for the failure's report."""
     try:
         where = (proc / str(pid) / "wchan").read_text().strip("0\n")
     except OSError:
         where = ""
     place = f" in {where}" if where else ""
-    return f"pid {pid} was in uninterruptible sleep (state D){place} for {after_s:g} s, and was given up"
+    return f"pid {pid} was {what}{place} for {after_s:g} s, and was given up"

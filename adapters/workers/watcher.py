@@ -34,10 +34,12 @@ class Watcher:
     ) -> None:
         self._clock = clock
         self._epoll = select.epoll()
-        self._stop = os.eventfd(0, os.EFD_CLOEXEC)
-        self._epoll.register(self._stop, select.EPOLLIN)
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC)
+        self._epoll.register(self._wake, select.EPOLLIN)
         self._then: dict[int, Callable[[float], None]] = {}
         self._due: list[tuple[float, Callable[[], None]]] = []
+        self._lock = threading.Lock()
+        self._stops = False
         run = threads.guarded(self._run, failed)
         self._thread = threading.Thread(target=run, name="elastic-watcher", daemon=True)
 
@@ -54,8 +56,11 @@ class Watcher:
         self.start()
 
     def later(self, span_s: float, then: Callable[[], None]) -> None:
-        """Call `then` after this span. Only a callback may ask for it."""
-        self._due.append((self._clock() + span_s, then))
+        """Call `then` after this span, on the watcher's thread. No effect when stopped."""
+        with self._lock:
+            self._due.append((self._clock() + span_s, then))
+            if not self._epoll.closed:
+                os.eventfd_write(self._wake, 1)
 
     def forget(self, pidfd: int) -> None:
         """Watch a pidfd no longer; call this before it is closed. No effect on one that is not watched, or when stopped."""
@@ -66,12 +71,14 @@ class Watcher:
         """End the thread; no callback runs afterwards. Idempotent."""
         if self._epoll.closed:
             return
-        os.eventfd_write(self._stop, 1)
+        self._stops = True
+        os.eventfd_write(self._wake, 1)
         if self._thread.ident is not None:
             self._thread.join(_JOIN_TIMEOUT_S)
         if not self._thread.is_alive():
-            self._epoll.close()
-            os.close(self._stop)
+            with self._lock:
+                self._epoll.close()
+                os.close(self._wake)
 
     def _run(self) -> None:
         while True:
@@ -79,20 +86,24 @@ class Watcher:
             seen_at = self._clock()
             self._pass(seen_at)
             for ready, _ in dead:
-                if ready == self._stop:
-                    return
-                if then := self._then.get(ready):
+                if ready == self._wake:
+                    os.eventfd_read(self._wake)
+                    if self._stops:
+                        return
+                elif then := self._then.get(ready):
                     if died_within(ready, 0):
                         then(seen_at)
                     else:
                         self._watch_on(ready)
 
     def _until_due_s(self) -> float | None:
-        return max(min(at for at, _ in self._due) - self._clock(), 0.0) if self._due else None
+        with self._lock:
+            return max(min(at for at, _ in self._due) - self._clock(), 0.0) if self._due else None
 
     def _pass(self, now: float) -> None:
-        due = [then for at, then in self._due if at <= now]
-        self._due = [each for each in self._due if each[0] > now]
+        with self._lock:
+            due = [then for at, then in self._due if at <= now]
+            self._due = [each for each in self._due if each[0] > now]
         for then in due:
             then()
 

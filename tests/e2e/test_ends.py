@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -49,6 +50,36 @@ def test_a_second_signal_kills_at_once(launch: Launcher, first: signal.Signals, 
     ended = job.ends()
     assert ended.code == 128 + first
     assert f"{second.name} again: 2 workers killed" in ended.lines
+
+
+TRACES_EXIT = """
+import ctypes, sys, time
+assert ctypes.CDLL(None, use_errno=True).ptrace(0x4206, int(sys.argv[1]), 0, 64) == 0
+print("traces", flush=True)
+time.sleep(1000)
+"""
+"""PTRACE_SEIZE with PTRACE_O_TRACEEXIT, and no wait: the process stops in its exit."""
+
+
+@pytest.mark.parametrize("how", ["stopped", "restarted"])
+def test_a_worker_that_a_debugger_stops_in_its_exit_does_not_hold_the_launcher(launch: Launcher, how: str) -> None:
+    job = launch("--nproc-per-node=2", "--max-restarts=1", "--shutdown-timeout=1", "--grace=1", SIGNALLED, "end")
+    first, held = sorted(job.hears(2), key=lambda told: told.rank)
+    with subprocess.Popen([sys.executable, "-c", TRACES_EXIT, str(held.pid)], stdout=subprocess.PIPE) as debugger:
+        try:
+            assert debugger.stdout and debugger.stdout.readline() == b"traces\n"
+            if how == "stopped":
+                job.signal(signal.SIGTERM)
+            else:
+                os.kill(first.pid, signal.SIGKILL)
+            job.says(f"local rank 1 is given up: pid {held.pid} is held in its exit by ")
+            ended = job.ends()
+        finally:
+            debugger.kill()
+    assert ended.code == (143 if how == "stopped" else 1), ended
+    if how == "restarted":
+        assert f"a worker that has ended (pid {held.pid}) is held by " in ended.err
+    assert comes_true(lambda: not is_alive(held.pid))
 
 
 LEAVES = PROGRAMS / "leaves.py"

@@ -39,7 +39,9 @@ class Node:
 
     def __init__(self, **settings: Any) -> None:
         self.inbox: SimpleQueue[tuple[int, int]] = SimpleQueue()
+        self.stuck: SimpleQueue[tuple[int, int, str]] = SimpleQueue()
         self.pids: dict[int, int] = {}
+        settings = {"on_stuck": lambda *told: self.stuck.put(told), **settings}
         self.workers = SubprocessWorkers(lambda *event: self.inbox.put(event), **settings)
 
     def start(self, *scripts: str, **sinks: Sink) -> list[int]:
@@ -454,11 +456,14 @@ def test_a_worker_that_cannot_be_killed_in_time_does_not_hold_up_the_close(make:
 
 TRACES = """
 import ctypes, sys, time
-assert ctypes.CDLL(None, use_errno=True).ptrace(0x4206, int(sys.argv[1]), 0, 0) == 0
+options = int(sys.argv[2]) if sys.argv[2:] else 0
+assert ctypes.CDLL(None, use_errno=True).ptrace(0x4206, int(sys.argv[1]), 0, options) == 0
 print("traces", flush=True)
 time.sleep(1000)
 """
 """PTRACE_SEIZE, and no wait: so a debugger that was stopped, or hangs."""
+TRACE_EXIT = "64"
+"""PTRACE_O_TRACEEXIT: the process stops in its exit, and is not dead."""
 
 
 def test_a_worker_that_a_debugger_holds_when_it_is_killed_is_left_behind_and_the_debugger_named(
@@ -502,6 +507,41 @@ def test_a_worker_that_ended_by_itself_and_that_a_debugger_holds_keeps_its_exit_
     node.inbox = SimpleQueue()
     assert comes_true(lambda: not is_alive(pid))
     assert node.run("exit 0") == [0]
+
+
+def test_a_worker_that_a_debugger_stops_in_its_exit_is_told_and_given_up(node: Node) -> None:
+    (pid,) = node.start(FOREVER)
+    with subprocess.Popen([sys.executable, "-c", TRACES, str(pid), TRACE_EXIT], stdout=subprocess.PIPE) as debugger:
+        try:
+            assert debugger.stdout and debugger.stdout.readline() == b"traces\n"
+            held = f"{Path(f'/proc/{debugger.pid}/comm').read_text().strip()} (pid {debugger.pid})"
+            node.workers.signal(signal.SIGKILL)
+            text = f"pid {pid} is held in its exit by {held}, which traces it"
+            assert node.stuck.get(timeout=TIMEOUT_S) == (0, pid, text)
+            ended = node.workers.give_up(0, pid)
+            assert ended and ended.code == -signal.SIGKILL and is_alive(pid)
+            with pytest.raises(CannotStart, match="which traces it: end that"):
+                node.start("exit 0")
+        finally:
+            debugger.kill()
+    node.inbox = SimpleQueue()
+    assert comes_true(lambda: not is_alive(pid))
+    assert node.run("exit 0") == [0]
+
+
+def test_a_killed_worker_that_the_kernel_holds_is_told_after_a_while(
+    make: Callable[..., Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None that can be made here outlives SIGKILL: one that was not killed stands in for it."""
+    monkeypatch.setattr(module, "KILLED_MAX_S", 1.0)
+    node = make()
+    (pid,) = node.start(FOREVER)
+    with monkeypatch.context() as deaf:
+        deaf.setattr(groups, "kill", lambda leader: None)
+        node.workers.signal(signal.SIGKILL)
+    rank, told, text = node.stuck.get(timeout=TIMEOUT_S)
+    assert (rank, told) == (0, pid) and text.startswith(f"pid {pid} was killed and not dead")
+    assert node.stuck.empty()
 
 
 def test_a_worker_that_its_own_child_traces_is_collected_with_its_exit_code(node: Node) -> None:

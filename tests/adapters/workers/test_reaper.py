@@ -167,9 +167,10 @@ def test_a_group_that_is_gone_is_no_error(start: Start) -> None:
 
 def test_carriers_are_dead_when_the_kill_returns(start: Start, token: str) -> None:
     carriers = [sleeper(start, token=token) for _ in range(3)]
-    assert reaper.kill_carriers(token.encode()) == (True, [])
+    killed, cleaning = reaper.kill_carriers(token.encode())
+    assert killed and cleaning == []
     assert not any(is_alive(carrier.pid) for carrier in carriers)
-    assert reaper.kill_carriers(token.encode()) == (False, [])
+    assert reaper.kill_carriers(token.encode()) == ([], [])
 
 
 def test_where_nothing_is_left_each_process_of_the_host_is_looked_at_once(
