@@ -22,9 +22,10 @@ def job(
     ranks: int = 2,
     restarts: int = 0,
     program: str | Path = RESTARTS,
+    under: tuple[str, ...] = (),
 ) -> Launch:
     scope = ("--restart-scope=rank", f"--max-restarts={restarts}")
-    return launch(*scope, f"--nproc-per-node={ranks}", program, *arguments)
+    return launch(*scope, f"--nproc-per-node={ranks}", program, *arguments, under=under)
 
 
 def told(running: Launch, count: int) -> list[str]:

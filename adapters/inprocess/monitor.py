@@ -4,8 +4,9 @@ limits, and speaks for it when it is dead.
     python -m elastic.adapters.inprocess.monitor < charge
 
 The charge is JSON (`inprocess.supervisor.Charge`): three inherited descriptors (the shared page, its bell, a pidfd of the
-process), the place of the register, and the rules. `core.inprocess.monitoring` decides; this program sees and acts. It
-imports neither torch nor a store's client: it speaks to the agent's relay, or to a TCPStore, over a socket.
+process, or -1 where the host has none), the place of the register, and the rules. `core.inprocess.monitoring` decides; this
+program sees and acts. It imports neither torch nor a store's client: it speaks to the agent's relay, or to a TCPStore, over
+a socket.
 
 One thread looks and acts. Other threads tell it: the heart beats, a follower reads the register, and each request to the
 register has a rendezvous loop of its own. So a store that does not answer delays nothing: a hang is killed all the same.
@@ -50,6 +51,7 @@ from ...core.rendezvous.agenda import Request
 from ...core.rendezvous.context import Handler
 from ...core.rendezvous.state import shows_over
 from ...core.world import Endpoint, Fault, Life, Node, Profile, Why, WorldId
+from .. import pidfds
 from ..clock import Clock, SystemClock, poll_ms
 from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop, ToRecord
@@ -87,7 +89,7 @@ class Program:
         self._node = Node(*charge["node"])
         self._rules = Rules(**charge["rules"])
         self._page = Page(charge["page"], charge["bell"])
-        self._process = charge["process"]
+        self._process, self._pid = _watched(charge["process"], charge.get("pid", 0))
         self._log = _opened(charge["log"])
         self._clock = SystemClock()
         self._relay: str | None = charge["place"].get("relay")
@@ -102,7 +104,6 @@ class Program:
         self._state: RendezvousState | None = None
         self._monitor = Monitor()
         self._to_end: int | None = None
-        self._pid = _pid_of(self._process)
         self._killed_for = ""
         """Why this monitor has killed its process."""
         self._dead = self._settled = False
@@ -231,7 +232,7 @@ class Program:
 
     def _send(self, signum: signal.Signals) -> None:
         try:
-            signal.pidfd_send_signal(self._process, signum)
+            pidfds.send(self._process, signum)
         except ProcessLookupError:
             pass  # the process is dead: the next look sees that
 
@@ -310,6 +311,18 @@ class Program:
         if self._log != -1:
             with suppress(OSError):  # a full disk must not end a process that ends others
                 os.write(self._log, f"{self._clock.wall_text()} monitor of {self._node}: {text}\n".encode())
+
+
+def _watched(pidfd: int, parent: int) -> tuple[int, int]:
+    """Return a descriptor that tells of the death of the process, and its id; 0 if it is gone. Without a pidfd the process
+    is known as the parent of this one, while it lives."""
+    if pidfd != -1:
+        return pidfd, _pid_of(pidfd)
+    with suppress(ProcessLookupError):
+        watched = pidfds.opened(parent)
+        if os.getppid() == parent:
+            return watched, parent
+    return os.eventfd(1, os.EFD_CLOEXEC), 0
 
 
 def _pid_of(pidfd: int) -> int:

@@ -25,7 +25,7 @@ from attrs import asdict, frozen
 from ...core.backoff import pause_s
 from ...core.inprocess.monitoring import Rules
 from ...core.world import Node
-from .. import threads
+from .. import kernel, pidfds, threads
 from ..clean_up import run_all
 from ..secret_variables import without_secrets
 from .alarm import Alarm
@@ -56,7 +56,7 @@ class Charge:
     heartbeat_interval_s: float
     log: Path | None = None
 
-    def written(self, descriptors: Mapping[str, int]) -> bytes:
+    def written(self, page: int, bell: int, process: int) -> bytes:
         return json.dumps(
             {
                 "node": list(self.node),
@@ -64,9 +64,22 @@ class Charge:
                 "rules": asdict(self.rules),
                 "heartbeat_interval_s": self.heartbeat_interval_s,
                 "log": str(self.log) if self.log else None,
-                **descriptors,
+                "page": page,
+                "bell": bell,
+                "process": process,
+                "pid": os.getpid(),
             }
         ).encode()
+
+
+def _own_pidfd() -> int:
+    """Return a pidfd of this process for the monitor; -1 where the host refuses one."""
+    try:
+        return to_inherit(os.pidfd_open(os.getpid()))
+    except OSError:
+        if kernel.slower():
+            return -1
+        raise
 
 
 class Supervisor:
@@ -88,7 +101,7 @@ class Supervisor:
         self._charge = charge
         self._alarm = alarm
         self._python = python
-        self._self = to_inherit(os.pidfd_open(os.getpid()))
+        self._self = _own_pidfd()
         self._stop = os.eventfd(0, os.EFD_CLOEXEC)
         self._process: subprocess.Popen[bytes] | None = None
         self._pidfd = -1
@@ -110,6 +123,8 @@ class Supervisor:
     def start(self) -> None:
         """Start the monitor and the thread that watches it. Raises OSError if the host has none to give for `PATIENCE_S`."""
         self._check_log()
+        if self._self == -1 and "relay" not in self._charge.place:  # else the launcher has said it
+            log.warning("%s", kernel.slower())
         ends_at = time.monotonic() + PATIENCE_S
         while not self._spawned(ends_at):
             self._is_stopped(PAUSE_MIN_S)
@@ -148,19 +163,19 @@ class Supervisor:
 
     def _spawn(self) -> None:
         """Start a monitor. Raises OSError."""
-        descriptors = {"page": self._page.descriptor, "bell": self._page.bell, "process": self._self}
+        given = [self._page.descriptor, self._page.bell, *([self._self] if self._self != -1 else [])]
         process = subprocess.Popen(
             [self._python, "-P", "-m", PROGRAM],
             env=without_secrets(),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=[*descriptors.values()],
+            pass_fds=given,
             start_new_session=True,
         )
         assert process.stdin
         try:
-            pidfd = os.pidfd_open(process.pid)
+            pidfd = pidfds.opened(process.pid)
         except OSError:
             process.stdin.close()
             process.kill()
@@ -173,7 +188,7 @@ class Supervisor:
         self._started_at = time.monotonic()
         self._write_pid()  # the monitor does nothing before it has its charge, so the file is there first
         try:
-            process.stdin.write(self._charge.written(descriptors))
+            process.stdin.write(self._charge.written(self._page.descriptor, self._page.bell, self._self))
             process.stdin.close()
         except BrokenPipeError:
             pass  # it is dead, and will be started again

@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from launches import ELASTIC, TIMEOUT_S
+from seccomp import known, refusing
 
 from elastic.adapters.kernel import CALLS, missing
-
-NUMBERS = {"x86_64": {"pidfd_open": 434, "eventfd2": 290, "epoll_create1": 291}}
-FILTER = """
-import ctypes, os, struct, sys
-number, error = int(sys.argv[1]), int(sys.argv[2])
-rows = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050000 | error), (0x06, 0, 0, 0x7FFF0000)]
-program = b"".join(struct.pack("=HBBI", *row) for row in rows)
-buffer = ctypes.create_string_buffer(program)
-fprog = struct.pack("@HP", len(rows), ctypes.addressof(buffer))
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.prctl(38, 1, 0, 0, 0) == 0
-assert libc.prctl(22, 2, ctypes.create_string_buffer(fprog), 0, 0) == 0, ctypes.get_errno()
-os.execv(sys.argv[3], sys.argv[3:])
-"""
-"""Refuse one call, then run a command."""
 
 
 def test_a_host_that_runs_this_has_all_of_them() -> None:
     assert missing() == ""
 
 
-@pytest.mark.skipif(platform.machine() not in NUMBERS, reason="the numbers of the calls are not known here")
+@known
 @pytest.mark.parametrize(
     "command", [("launch", "--no-python", "true"), ("store", "--endpoint=localhost:0")], ids=["launch", "store"]
 )
@@ -42,9 +26,8 @@ def test_a_host_that_runs_this_has_all_of_them() -> None:
 def test_a_call_that_a_filter_refuses_is_named_before_anything_is_started(
     nothing_left: str, call: str, error: int, words: str, command: tuple[str, ...]
 ) -> None:
-    number = NUMBERS[platform.machine()][call]
     run = subprocess.run(
-        [sys.executable, "-c", FILTER, str(number), str(error), ELASTIC, *command],
+        [*refusing(call, error), ELASTIC, *command],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -56,7 +39,7 @@ def test_a_call_that_a_filter_refuses_is_named_before_anything_is_started(
     assert "Traceback" not in run.stderr
 
 
-@pytest.mark.skipif(platform.machine() not in NUMBERS, reason="the numbers of the calls are not known here")
+@known
 @pytest.mark.parametrize("error", [1, 38])
 def test_without_pidfds_a_job_restarts_and_ends_as_ever_and_a_line_says_why_it_is_slower(
     nothing_left: str, tmp_path: Path, error: int
@@ -68,9 +51,8 @@ def test_without_pidfds_a_job_restarts_and_ends_as_ever_and_a_line_says_why_it_i
         f'if [ "$RANK" = 1 ]; then until [ "$(grep -c began {tmp_path}/began)" = 2 ]; do :; done; exit 3; fi; wait'
     )
     options = ("--nproc-per-node=2", "--max-restarts=1", "--grace=1", "--tee=3", "--no-python", "sh", "-c", script)
-    number = NUMBERS[platform.machine()]["pidfd_open"]
     run = subprocess.run(
-        [sys.executable, "-c", FILTER, str(number), str(error), ELASTIC, "launch", *options],
+        [*refusing("pidfd_open", error), ELASTIC, "launch", *options],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -83,11 +65,11 @@ def test_without_pidfds_a_job_restarts_and_ends_as_ever_and_a_line_says_why_it_i
     assert "1 process killed with it: sleep" in run.stderr and "Traceback" not in run.stderr
 
 
-@pytest.mark.skipif(platform.machine() not in NUMBERS, reason="the numbers of the calls are not known here")
+@known
 def test_a_filter_that_refuses_sessions_is_named(nothing_left: str) -> None:
     command = ("launch", "--no-python", "true")
     run = subprocess.run(
-        [sys.executable, "-c", FILTER, "112", "1", ELASTIC, *command],
+        [*refusing("setsid", 1), ELASTIC, *command],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,

@@ -132,8 +132,7 @@ DIRECTLY = {
     "adapters/kernel.py": "looks if the kernel has it",
     "adapters/pidfds.py": "this",
     "adapters/workers/reaper.py": "a program of its own, which looks at /proc instead",
-    "adapters/inprocess/monitor.py": "a wrapped rank needs the kernel's",
-    "adapters/inprocess/supervisor.py": "a wrapped rank needs the kernel's",
+    "adapters/inprocess/supervisor.py": "a monitor inherits the kernel's, and looks at its parent where there is none",
 }
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pytest
 from launches import PROGRAMS, Launcher
 from ports import reserved
-from processes import dies
+from processes import comes_true, dies, monitor_of
+from seccomp import known, refusing
 from wrapped import FIRST_GATE, LATER, RESTARTS, begun, comes_to, entered, job, needs_torch, returned, told
 
 SOFT = ("soft_timeout=0.5", "hard_timeout=20.0")
@@ -64,6 +65,26 @@ def test_a_rank_that_is_killed_is_started_again_alone_and_joins_the_next_iterati
     assert ended.code == 0
     smaller = "1 worker of this node started again alone, 2 restarts of wrapped functions"
     assert f"all 2 workers succeeded · 0 restarts, {smaller}, " in ended.err
+
+
+@known
+def test_where_no_pidfd_is_to_be_had_ranks_are_watched_all_the_same(launch: Launcher) -> None:
+    """The monitor sees its process die, and the supervisor its monitor."""
+    running = job(launch, "0:1:kill", "1:0:sleep", restarts=1, under=refusing("pidfd_open", 38))
+    first = running.hears(2)
+    assert comes_true(lambda: monitor_of(first[0].pid) is not None)
+    monitor = monitor_of(first[0].pid)
+    assert monitor is not None
+    os.kill(monitor, signal.SIGKILL)
+    assert comes_true(lambda: monitor_of(first[0].pid) not in (None, monitor))
+    running.open_gate(FIRST_GATE)
+    assert told(running, 2) == ["0 finalize 0 NoneType", *entered(1, 0, of=1)]
+    running.open_gate(FIRST_GATE + 1)
+    comes_to(running, *entered(2, 0, 1))
+    comes_to(running, *returned(2, 0, 1))
+    ended = running.ends()
+    assert ended.code == 0, ended
+    assert ended.err.count("pidfd_open") == 1 and "Traceback" not in ended.err, ended.err
 
 
 @pytest.mark.parametrize("fault", ["sleep", "c", "gil", "livelock"])

@@ -229,9 +229,7 @@ class Heard(Program):
 
     def __init__(self, page: Page) -> None:
         process, place = os.pidfd_open(os.getpid()), {"host": "localhost", "port": 1, "space": "one"}
-        written = Charge(A, place, Rules(), 1.0).written(
-            {"page": page.descriptor, "bell": page.bell, "process": process}
-        )
+        written = Charge(A, place, Rules(), 1.0).written(page.descriptor, page.bell, process)
         super().__init__(json.loads(written))
         self.said: list[tuple[Handler, WorldId | None]] = []
 
