@@ -1,11 +1,11 @@
 """One thread that carries the output of tee'd workers: every byte towards its file as it comes, whole lines to the console.
 
-Another thread writes the files (log_file.py), for a disk may stand still. A file gets the bytes unchanged, as soon as its
-disk takes them: an agent that is killed loses only what waits for the disk. The console gets lines, each behind its worker's
-prefix, so that workers do not cut into each other; a carriage return ends a line too, as in torchrun, so that a progress bar
-is seen to move. A line that does not end is passed on in pieces of LINE_MAX, and its beginning after PROMPT_S: it may be a
-prompt. Its end follows in the same line, unless another worker wrote meanwhile: then the rest follows in a line of its own.
-A console or a file that fails is given up, never the other one, and never the worker: its pipe is read on.
+Another thread writes the files (log_file.py), for a disk may stand still. A file gets the bytes unchanged, within some
+milliseconds if its disk takes them: an agent that is killed loses only these. The console gets lines, each behind its
+worker's prefix, so that workers do not cut into each other; a carriage return ends a line too, as in torchrun, so that a
+progress bar is seen to move. A line that does not end is passed on in pieces of LINE_MAX, and its beginning after PROMPT_S:
+it may be a prompt. Its end follows in the same line, unless another worker wrote meanwhile: then the rest follows in a line
+of its own. A console or a file that fails is given up, never the other one, and never the worker: its pipe is read on.
 
 A console that does not read, or a disk that stands still, is not waited for either. What it has not taken is kept, up to
 PENDING_MAX or WAITING_MAX; beyond that the pipes of its workers are not read until it takes more, so that memory is bounded,
@@ -163,6 +163,8 @@ class LogPump:
         os.eventfd_write(self._wake, 1)
         if self._thread.ident is not None:
             self._thread.join(timeout_s + _JOIN_TIMEOUT_S)
+        if not self._thread.is_alive():
+            self._writer.rest(is_idle=True)  # an error may have ended it
         if self._writer.stop(self._closes_at) and not self._thread.is_alive():
             self._closed = True
             self._files_closed()  # one may have failed at last
@@ -181,7 +183,8 @@ class LogPump:
 
     def _run(self) -> None:
         while not self._closing:
-            self._step(self._until_prompt_s())
+            waits = (self._until_prompt_s(), self._writer.rest_s)
+            self._step(min((each for each in waits if each is not None), default=None))
             self._show_prompts()
         for stream in list(self._streams.values()):
             self._carry_rest(stream)
@@ -189,7 +192,9 @@ class LogPump:
             self._step(left)
 
     def _step(self, timeout_s: float | None) -> None:
-        for ready, _ in self._epoll.poll(timeout_s):
+        found = self._epoll.poll(timeout_s)
+        self._writer.rest(is_idle=not found)
+        for ready, _ in found:
             if ready == self._wake:
                 os.eventfd_read(self._wake)
                 self._finish_asked()
@@ -216,7 +221,7 @@ class LogPump:
         except BlockingIOError:
             return 0
         if chunk:
-            stream.last = (stream.last + chunk)[-KEPT_MAX:]
+            stream.last = chunk[-KEPT_MAX:] if len(chunk) >= KEPT_MAX else (stream.last + chunk)[-KEPT_MAX:]
             self._to_file(stream, chunk)
             data = stream.rest + chunk
             text, stream.rest = cut(data, stream.prefix)
