@@ -93,6 +93,13 @@ class Looking:
                 time.sleep(LISTEN_EVERY_S)
                 self._hear(state)
 
+    def await_register(self, within_s: float) -> None:
+        """Wait so long for a register where there is none: a TCPStore that was started again gets it back. Raises
+        StoreError."""
+        ends_at = self.at() + within_s
+        while self.job.state is None and self.backend.lease_s is None and self.at() < ends_at:
+            self.look()
+
     def look(self) -> bool:
         """Wait for a change, or until it is time to ask. Return True if there is news to show. Raises StoreError."""
         before, since = self.job.state, self.answered_at

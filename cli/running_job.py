@@ -24,6 +24,10 @@ NO_NODE = Settings(Limits())
 """The settings with which a store is opened; nobody joins here, so their limits bind nobody."""
 
 
+RESTORED_S = 5.0
+"""A TCPStore that was started again is empty until the nodes of its job have put the register back: so long at most."""
+
+
 @frozen
 class JobOptions:
     """The options that name a running job. They have the names and the meaning that `elastic launch` gives them."""
@@ -64,6 +68,8 @@ def register_of(job: RunningJob, command: str) -> RendezvousState | None:
     """Return what the job's register says; None after it was said that the store does not answer, or has no such job."""
     try:
         state = job.backend.get().state
+        if state is None and job.backend.lease_s is None:
+            state = job.backend.wait_for_change(None, SystemClock().now() + RESTORED_S).state
     except StoreError as error:
         say_no_answer(command, error)
         return None

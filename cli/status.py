@@ -22,7 +22,7 @@ from .render.history import History, watched
 from .render.job import Job, Watched, data, lines
 from .render.last_line import DUMB, LiveLastLine, Wait
 from .render.text import say, say_data
-from .running_job import JobOptions, opened, say_no_answer, say_no_job
+from .running_job import RESTORED_S, JobOptions, opened, say_no_answer, say_no_job
 
 EPILOG = """\b
   elastic status --rdzv-endpoint=gpu-01 --rdzv-id=train42
@@ -87,6 +87,7 @@ def _status(options: StatusOptions) -> int:
 def _shown(looking: Looking, options: StatusOptions) -> Job:
     """Show the job as the options say; return it as it was seen last. Raises StoreError and Mistake."""
     looking.look()
+    looking.await_register(RESTORED_S)
     if looking.job.state is None:
         return looking.job
     if options.http:

@@ -64,6 +64,8 @@ class HelperWatch:
         self._probe = _Probe(address.port)
         self._cpu: bytes | None = None
         self._is_killed = self._is_closed = False
+        self._said = ""
+        """What went wrong last since a helper answered. The same once more is said when it is the last time."""
         self._lock = threading.Lock()
         """Held while the helper is another one soon."""
         self._thread = threading.Thread(target=self._run, name="elastic-store", daemon=True)
@@ -138,6 +140,7 @@ class HelperWatch:
             return self._buried(now)
         if self._probe.descriptor in ready:
             self._probe.hear()
+            self._said = ""
             if self._helper.is_starting:
                 self._watching.served()
             return Answered(now)
@@ -172,7 +175,9 @@ class HelperWatch:
         if after.given_up:
             what_then = "its job goes on without one" if self._watching.is_alone else "start its agent again"
             follows = f"{after.mute} in a row, so this node serves store {self._address} no longer; {what_then}"
-        self._watching.warn(f"{what}; {follows}")
+        if what != self._said or after.given_up:
+            self._said = what
+            self._watching.warn(f"{what}; {follows}")
         return event
 
     def _carried_out(self, command: Command) -> Event | None:
