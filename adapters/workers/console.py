@@ -20,6 +20,11 @@ AGAIN = "/proc/self/fd/{}"
 """The path at which a descriptor's pipe or terminal can be opened anew."""
 
 
+UNFINISHED: dict[tuple[int, int], object] = {}
+"""By its place, who wrote the unfinished line that is the last one there. Whoever writes there next ends it first, or goes
+on with it. Each thread takes or leaves an entry in one step."""
+
+
 class Console:
     """A destination that one thread uses."""
 

@@ -33,7 +33,7 @@ from attrs import define, field
 from .. import threads
 from ..disk import Disk
 from ..terminal import why
-from .console import Console, identity
+from .console import UNFINISHED, Console, identity
 from .log_file import LogFile, LogWriter
 from .prefixed_lines import LINE_MAX, cut, last, matching, showable
 from .worker_port import NOWHERE, Duplicate, Kept
@@ -53,11 +53,22 @@ PROMPT_S = 0.2
 @define(eq=False)
 class _Console:
     to: Console
+    place: tuple[int, int]
     streams: set[Stream] = field(factory=set)
     polled: bool = False
     paused: bool = False
-    open: Stream | None = None
-    """The stream whose unfinished line is the last one on it."""
+
+    @property
+    def open(self) -> object:
+        """The stream whose unfinished line is the last one on it."""
+        return UNFINISHED.get(self.place)
+
+    def leave(self, stream: Stream | None) -> None:
+        """Say that the last line there is this stream's, and not finished; None: it is finished."""
+        if stream is None:
+            UNFINISHED.pop(self.place, None)
+        else:
+            UNFINISHED[self.place] = stream
 
 
 @define(eq=False)
@@ -172,6 +183,7 @@ class LogPump:
             self._epoll.close()
             os.close(self._wake)
             for console in self._consoles.values():
+                console.leave(None)
                 console.to.close()
         if lost := self._unwritten():
             raise TimeoutError(f"{', '.join(lost)}: the disk does not answer, the end of this output is not written")
@@ -308,7 +320,7 @@ class LogPump:
         """Return one console for all descriptors of the same place: two would write into each other's lines."""
         place = identity(stream.console)
         if place not in self._consoles:
-            self._consoles[place] = _Console(Console(stream.console))
+            self._consoles[place] = _Console(Console(stream.console), place)
         console = self._consoles[place]
         console.streams.add(stream)
         return console
@@ -324,7 +336,7 @@ class LogPump:
                 text = text[1:] if text.startswith(b"\n") else stream.prefix + text
             stream.shown = 0
         if console.open is stream:
-            console.open = None
+            console.leave(None)
         if text:
             self._begin_line(console)
             console.to.put(text)
@@ -340,7 +352,7 @@ class LogPump:
     def _begin_line(self, console: _Console) -> None:
         """End the unfinished line that is the last one on the console, if there is one."""
         if console.open:
-            console.open = None
+            console.leave(None)
             console.to.put(b"\n")
 
     def _expect_prompt(self, stream: Stream) -> None:
@@ -362,7 +374,8 @@ class LogPump:
                 self._begin_line(console)
                 console.to.put(stream.prefix)
             console.to.put(text[stream.shown :])
-            console.open, stream.shown = stream, len(text)
+            console.leave(stream)
+            stream.shown = len(text)
             self._settle(console)
 
     def _settle(self, console: _Console) -> None:

@@ -1,7 +1,7 @@
 """Standard error that never blocks: the agent's main thread writes here, and must not wait for a reader.
 
 Text that a terminal or a pipe does not take at once is kept, up to KEPT_MAX bytes. A thread writes it out, and lives as long
-as there is any. Text beyond that is dropped: nobody reads it.
+as there is any. Text beyond that is dropped: nobody reads it. It begins a new line where a worker's prompt is the last one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 from typing import TextIO
 
 from ...adapters import threads
-from ...adapters.workers.console import Console
+from ...adapters.workers.console import UNFINISHED, Console, identity
 
 KEPT_MAX = 1 << 18
 """In bytes."""
@@ -25,13 +25,15 @@ class PatientText:
         self._descriptor = out.fileno()
         self._encoding = out.encoding
         self._console = Console(self._descriptor)
+        self._place = identity(self._descriptor)
         self._changed = threading.Condition()
         self._carried = False
 
     def write(self, text: str) -> int:
         with self._changed:
             if self._console.pending < KEPT_MAX:
-                self._console.put(text.encode(self._encoding, "backslashreplace"))
+                begins = "\n" if text and UNFINISHED.pop(self._place, None) else ""
+                self._console.put(f"{begins}{text}".encode(self._encoding, "backslashreplace"))
             if self._console.pending and not self._carried:
                 self._carry_on()
         return len(text)

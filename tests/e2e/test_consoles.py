@@ -66,6 +66,16 @@ def test_a_prompt_of_a_teed_worker_is_seen(launch: Launcher) -> None:
     assert job.ends().code == 143
 
 
+def test_what_the_launcher_says_behind_a_prompt_begins_a_line(launch: Launcher) -> None:
+    script = "trap '' TERM; printf 'name? ' >&2; exec sleep 1000"
+    job = launch("--tee=3", "--shutdown-timeout=1", "--no-python", "sh", "-c", script)
+    job.says("[default0]:name? ")
+    job.signal(signal.SIGTERM)
+    lines = job.ends().err.splitlines()
+    at = lines.index("[default0]:name? ")
+    assert "elastic  SIGTERM: passed on" in lines[at + 1], lines
+
+
 def test_a_terminal_that_reads_nothing_keeps_no_job_from_succeeding_and_the_files_are_whole(
     launch: Launcher, terminal: Terminal, tmp_path: Path
 ) -> None:
