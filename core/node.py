@@ -149,9 +149,10 @@ def noticed(state: RendezvousState, mine: group.Group, now: float) -> group.Noti
     return group.Noticed(seat.notice, now, known=True)
 
 
-def requested(command: group.Command, profile: Profile, holds_back: bool = False) -> Request | None:
+def requested(command: group.Command, profile: Profile | None = None, holds_back: bool = False) -> Request | None:
     """Return the request that follows from a command of the group; None for a command to another part. `profile` is what the
-    node says of itself when it joins. `holds_back`: it asks for no seat in a running job before it is `Prepared`."""
+    node says of itself when it joins, if that is known yet. `holds_back`: it asks for no seat in a running job before it is
+    `Prepared`."""
     match command:
         case group.Join(alive):
             return Request(handlers.join, profile=profile, holds_back=True if holds_back else None, alive=alive)

@@ -15,24 +15,39 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from attrs import evolve
 
-from ...core.group import Group, Outcome, Phase, Stopped, begin, transition
+from ...core import agent as core
+from ...core.agent import (
+    Agent as Deciding,
+)
+from ...core.agent import (
+    Effect,
+    FollowLinks,
+    FollowWorkers,
+    Hear,
+    PutStacks,
+    Queried,
+    Reply,
+    Rest,
+    See,
+    Settled,
+    Stepped,
+    Submit,
+    Suspect,
+    ThrowOut,
+    absent,
+    awaited,
+    is_hurried,
+    step,
+)
+from ...core.agent import Report as ReportHang
+from ...core.group import Group, Outcome, transition
 from ...core.group.state import (
     Beat,
     Beaten,
     Check,
     Checked,
-    Close,
-    Closed,
-    Command,
-    Drain,
     Elapsed,
-    End,
-    Event,
     Exited,
-    Gone,
-    Join,
-    Leave,
-    MarkDone,
     Move,
     Noticed,
     ReadyToLeave,
@@ -47,23 +62,10 @@ from ...core.group.state import (
     Tell,
     Unstartable,
 )
-from ...core.hangs import out_of_reach
-from ...core.node import (
-    acknowledged,
-    asks_for_stacks,
-    farewell,
-    follows,
-    heard,
-    lost_parties,
-    noticed,
-    ranks_of,
-    requested,
-    still_lost,
-    workless,
-)
-from ...core.rendezvous import Held, Prepared, RendezvousState, handlers
+from ...core.node import lost_parties, ranks_of
+from ...core.rendezvous import Held, Prepared, Request, handlers
 from ...core.rendezvous.operations import LINGER_S
-from ...core.world import NAME_MAX, Ending, Life, Node, Profile, Unfit, Verdict, World
+from ...core.world import NAME_MAX, Ending, Life, Node, Unfit, Verdict, World
 from ...core.world import Notice as NoticeToLeave
 from ..clean_up import failures_of
 from ..clock import Clock
@@ -79,24 +81,22 @@ from ..report.news import (
     Recorded,
     Remark,
     Restored,
-    Seen,
     StartedAgain,
     Step,
     StoodStill,
     StoreBack,
     StoreSilent,
     SuspectedHang,
-    Told,
     Trace,
     TraceLost,
     WatchdogTold,
 )
-from ..report.stack_records import StackRecords
+from ..report.news import Seen as Shown
+from ..report.stack_records import Seen, StackRecords
 from ..report.worker_ends import WorkerEnds
 from ..signals import signals_as_events
 from ..store.notes import ENDED, STANDBYS, UNFIT
 from ..store.port import Backend, StoreError
-from ..store.queries import Query
 from ..terminal import printable
 from ..threads import NoThread
 from ..workers.attempts import worker_logs
@@ -118,8 +118,8 @@ from .inbox import (
     ChildDied,
     Died,
     EndRead,
-    Heartbeat,
     Inbox,
+    Message,
     StandbyTold,
     Stuck,
     ThreadFailed,
@@ -135,7 +135,7 @@ if TYPE_CHECKING:
     from ..rendezvous.links import Links
     from ..workers.node_check import NodeChecks
     from ..workers.standbys import Standbys
-    from .hang_watch import HangWatch, Standing
+    from .hang_watch import HangWatch
     from .standstill_watch import StandstillWatch
 
 _RECORD_TIMEOUT_S = 5.0
@@ -149,8 +149,6 @@ _LEFT_END_S = 1.0
 """Processes that workers have left may take so long to end by SIGTERM."""
 _HANGS_MAX = 16
 """The report has so many of the suspected hangs, the last ones."""
-_ANSWERED_MAX = 1_024
-"""A person asks a few questions of a job, and each is worth some 100 bytes."""
 
 Evict: TypeAlias = "Callable[[Parties, Node, Awaited], None]"
 """Take the ranks of these parties out of the workers' registers, in the name of this node."""
@@ -183,9 +181,6 @@ class Agent:
         self._inbox = Inbox(clock)
         self._orphans = orphans
         self._evict = evict
-        self._lost: Mapping[Node, int] = {}
-        """The nodes that were evicted and have no seat again, each with the round that was over then. An agent whose workers
-        start again with all others keeps none."""
         self._patience = patience or Patience()
         self._disk = Disk()
         """The disk of the logs and the error files."""
@@ -203,15 +198,11 @@ class Agent:
         self._teller = NoteTeller(self._beats.notes, self.node)
         interval_s = settings.rendezvous.keep_alive_interval
         self._heart = Heart(self._beats, self.node, interval_s, clock, self._has_beaten, self._inbox.failed)
-        self._lingers = self._is_known_to_leave = self._holds_back = False
-        self._group = Group(self.node, settings.group)
+        self._agent = Deciding(Group(self.node, settings.group), puts_stacks=settings.stacks_signal is not None)
+        self._seen: tuple[Seen, ...] = ()
+        """What was seen last of the workers that are being stopped."""
         self.failures: list[Exception] = []
         """The failures of the clean-up at the end. The result does not depend on them."""
-        self._state: RendezvousState | None = None
-        self._ran: tuple[Node, ...] = ()
-        """The nodes that ran workers in the last complete round that was seen."""
-        self._answered: dict[str, None] = {}
-        """The ids of the last queries that this node has answered: whoever reads one in the store can put it back."""
         forks = spawner is not None
         started = None if forks else start_up(settings)  # a forked worker runs no start-up code: it reports by itself
         handler = started.stacks if started else None
@@ -253,12 +244,8 @@ class Agent:
         )
         self._stacks = StackRecords(self.node, backend, clock.wall_text, self._disk)
         self._suspected: list[SuspectedHang] = []
-        self._stands_still: int | None = None
-        """The round whose workers have their stacks on record, because they seem to hang."""
         self._hangs = self._made_hang_watch(backend, handler)
         self._standstill: StandstillWatch | None = None
-        self._silent_since: float | None = None
-        """Since when the store does not answer."""
         self._workers = WorkerGroup(
             settings,
             self.node,
@@ -282,11 +269,7 @@ class Agent:
     @property
     def gone_by(self) -> float | None:
         """When this node must be gone, if it is drained."""
-        return self._group.gone_by
-
-    @property
-    def _profile(self) -> Profile:
-        return evolve(self._introduced, endpoint=self._reserved.endpoint)
+        return self._agent.group.gone_by
 
     def run(self) -> Result:
         """Take part in the job until it has a verdict, or this node leaves or is refused. No process, thread or descriptor
@@ -315,78 +298,62 @@ class Agent:
                 self.failures = self._close()
 
     def _run(self) -> Result:
-        at = self._clock.now()
-        group, commands = begin(self._group, at)
-        self._group = group
-        self._took(None, group, group, commands, at)
+        settled = self._standbys is None or self._standbys.are_settled
+        self._agent, effects = core.begin(evolve(self._agent, are_settled=settled), self._clock.now())
+        self._carry_out(effects)
         self._begin_standbys()
-        while (outcome := group.outcome) is None:
-            event = self._next(group.until)
-            if event is None:
-                continue
-            before, (group, commands) = group, transition(group, event)
-            self._took(event, before, group, commands, self._clock.now())
-            self._group = group
-            if consequence := follows(event, group, self._clock.now()):
-                self._inbox.post(consequence)
+        while (outcome := self._agent.outcome) is None:
+            self._next(self._agent.group.until)
         self._last_words(outcome)
         self._linger(outcome)
         self._patience.spend(self._workers.drain)
-        return self._result(outcome, group.stopped_at)
+        return self._result(outcome, self._agent.group.stopped_at)
 
     def _result(self, outcome: Outcome, stopped_at: float | None) -> Result:
         """Gather what came of it. A node that was told to stop does not ask a store that has not heard of that."""
-        is_hurried = isinstance(outcome, Stopped) and not self._is_known_to_leave
+        hurries = is_hurried(self._agent)
         ends, alone = self._ends, self._workers.restarts
-        faults = ends.own_faults if is_hurried else ends.all_faults()
+        faults = ends.own_faults if hurries else ends.all_faults()
         last = ends.round, ends.ranks, ends.of_round(stopped_at)
         standbys = self._standbys.count if self._standbys else None
         world = self._workers.world
-        stacks = self._stacks.of(world) if faults and world and not is_hurried else ()
-        unfit, suspected = self._unfit(is_hurried), tuple(self._suspected)
-        return Result(self.node, outcome, faults, self._state, *last, alone, standbys, stacks, unfit, suspected)
+        stacks = self._stacks.of(world) if faults and world and not hurries else ()
+        unfit, suspected = self._unfit(hurries), tuple(self._suspected)
+        return Result(self.node, outcome, faults, self._agent.state, *last, alone, standbys, stacks, unfit, suspected)
 
-    def _unfit(self, is_hurried: bool) -> tuple[Unfit, ...]:
+    def _unfit(self, hurries: bool) -> tuple[Unfit, ...]:
         """Return the nodes that stay out of the job. A job without a check has none."""
-        if self._checks is None or is_hurried:
+        if self._checks is None or hurries:
             return ()
         try:
             return self._backend.notes.all(UNFIT)
         except StoreError:
             return ()
 
-    def _took(self, event: Event | None, before: Group, after: Group, commands: tuple[Command, ...], at: float) -> None:
-        self._trace.took(transition, event, commands, at)
-        self._is_known_to_leave |= isinstance(event, Gone | Closed)
-        round = self._round_on_record(event, before, after)
-        seen = None
-        for command_ in commands:
-            if round is not None and seen is None and isinstance(command_, Signal):
-                seen = self._workers.see()
-            self._carry_out(command_)
-        if round is not None:  # now that the workers have their signal: nothing waits for this
-            self._stacks.put(round, self._workers.see() if seen is None else seen)
-        now = self._clock.now()
-        self._observer.saw(Step(event, before, after, commands, now))
-        if self._standbys and (after.phase is not before.phase or StartAgain in map(type, commands)):
-            self._standbys.rest(now, bool(after.running))
-            self._tell_of_standbys()
-
-    def _round_on_record(self, event: Event | None, before: Group, after: Group) -> int | None:
-        """Return the round of which it goes on record what the workers were doing; None if none does, or if it is on record:
-        workers that hang, with the one that was blamed and is dead."""
-        world = self._workers.world
-        if event is None or world is None or world.round == self._stands_still or self._settings.stacks_signal is None:
-            return None
-        return world.round if asks_for_stacks(event, before, after) else None
-
     # --- events in
 
-    def _next(self, until: float | None) -> Event | None:
-        """Take the next message; return its event, or None if it concerns no machine."""
+    def _next(self, until: float | None) -> bool:
+        """Take the next message, and a step if it says something. Return True if it was a signal."""
         timers = (until, self._observer.until, self._standbys.until if self._standbys else None)
         wake_at = min((at for at in timers if at is not None), default=None)
-        match self._inbox.take(wake_at):
+        event = self._heard(self._inbox.take(wake_at))
+        if event is not None:
+            self._take(event)
+        return isinstance(event, Signalled)
+
+    def _take(self, event: core.Event) -> None:
+        """Take a step. The standbys tell nobody when they are settled, so they are asked before."""
+        if self._standbys:
+            self._step(Settled(self._standbys.are_settled))
+        self._step(event)
+
+    def _step(self, event: core.Event) -> None:
+        self._agent, effects = step(self._agent, event, self._clock.now())
+        self._carry_out(effects)
+
+    def _heard(self, message: Message | None) -> core.Event | None:
+        """Return the event of a message; None if it concerns no machine."""
+        match message:
             case None:
                 self._observer.passed(self._clock.now())
                 if self._standbys:
@@ -424,33 +391,16 @@ class Agent:
                 return None
             case ThreadFailed(name, error):
                 raise RuntimeError(f"the agent cannot go on without its thread {name}: {error!r}") from error
-            case Told(handlers.linger):
-                self._lingers = False
+            case Shown() | StoreSilent() | StoreBack():
+                self._observer.saw(message)
+                return message
+            case Recorded():
+                self._ends.recorded(message.fault)
+                self._observer.saw(message)
                 return None
-            case Told() as told:
-                return heard(told, self._clock.now())
-            case Heartbeat(sent_at, life):
-                return self._beaten(sent_at) if acknowledged(life, self._state) else None
-            case Recorded() as recorded:
-                self._ends.recorded(recorded.fault)
-                self._observer.saw(recorded)
+            case Restored() | StoodStill() | TraceLost() | Remark() | WatchdogTold():
+                self._observer.saw(message)
                 return None
-            case (
-                Restored()
-                | Seen()
-                | StoodStill()
-                | StoreSilent()
-                | StoreBack()
-                | TraceLost()
-                | Remark()
-                | WatchdogTold() as news
-            ):
-                self._observer.saw(news)
-                if isinstance(news, StoreSilent | StoreBack):
-                    self._silent_since = news.at if isinstance(news, StoreSilent) else None
-                    self._follow_links()
-                    self._look_for_standstill()
-                return self._holds(news.state) if isinstance(news, Seen) else None
             case event:
                 return event
 
@@ -458,55 +408,18 @@ class Agent:
         """Take an acknowledged heartbeat, in the heart's thread."""
         self._inbox.beaten(sent_at, life)
         self._teller.beaten(life)
-        if (query := self._beats.notes.query) and query.id not in self._answered:
-            self._inbox.asked(partial(self._answer, query))
-
-    def _hear_of_hang(self, told: Standing | SuspectedHang) -> None:
-        """Take the word of the hang watch, if it is about workers that run."""
-        world = self._workers.world
-        if self._group.phase is not Phase.RUNNING or world is None or told.round != world.round:
-            return
-        if isinstance(told, SuspectedHang):
-            self._suspected = [*self._suspected, told][-_HANGS_MAX:]
-            self._observer.saw(told)
-        else:
-            self._stands_still = told.round if told.seen else None
-            self._stacks.suspect(told.round, told.seen)
-
-    def _answer(self, query: Query) -> None:
-        """Have a query answered, once, if it is about this round. One that an asker left behind is about an older one."""
-        if self._state and query.round == self._state.round and query.id not in self._answered:
-            self._answered[query.id] = None
-            if len(self._answered) > _ANSWERED_MAX:
-                del self._answered[next(iter(self._answered))]
-            self._stacks.reply(query, self._workers.sight(query.round))
-
-    def _beaten(self, sent_at: float) -> Beaten:
-        if self._links:
-            self._links.beaten(sent_at)
-        return Beaten(sent_at, self._clock.now())
-
-    def _holds(self, state: RendezvousState) -> Noticed | None:
-        """Take the register as it stands. Return that this node has notice there, if its group does not know."""
-        before, self._state = self._state, state
-        if self._settings.group.alone:
-            known, self._lost = self._lost, still_lost(self._lost, before, state)
-            if self._lost.items() - known.items():
-                self._evict(self._lost_parties, self.node, self._ranks)
-        if state.complete:
-            self._ran = state.participants
-        self._follow_links()
-        return noticed(state, self._group, self._clock.now())
+        if query := self._beats.notes.query:
+            self._inbox.post(Queried(query.id, query.round, query))
 
     def _follow_links(self) -> None:
         if self._links:
-            self._links.follow(self._state, is_silent=self._silent_since is not None)
+            self._links.follow(self._agent.state, is_silent=self._agent.silent_since is not None)
 
     def _lost_parties(self) -> Mapping[str, int]:
-        return lost_parties(self._lost)
+        return lost_parties(self._agent.lost)
 
     def _ranks(self) -> Mapping[str, int]:
-        return ranks_of(self._state) if self._state else {}
+        return ranks_of(self._agent.state) if self._agent.state else {}
 
     def _is_drained_by_signal(self, signum: int, frame: object) -> None:
         self._is_drained_by(f"the signal {Signals(signum).name}")
@@ -548,11 +461,10 @@ class Agent:
         """Wait until this node's failures are on record, all nodes' stacks too, and the store is seen to know the verdict. A
         signal ends the wait."""
         until = self._clock.now() + _RECORD_TIMEOUT_S
-        if last := farewell(outcome):
-            self._lingers, until = True, until + LINGER_S
-            self._rendezvous.submit(last)
-        while (self._ends.are_being_recorded or self._lingers) and self._clock.now() < until:
-            if isinstance(self._next(until), Signalled):
+        if self._agent.lingers:
+            until += LINGER_S
+        while (self._ends.are_being_recorded or self._agent.lingers) and self._clock.now() < until:
+            if self._next(until):
                 return
         if isinstance(outcome, Verdict) and outcome.ending is Ending.FAILED:
             self._wait_for_stacks(until)
@@ -571,10 +483,9 @@ class Agent:
     def _wait_for_stacks(self, until: float) -> None:
         """Wait until all nodes that can have told what their workers were doing. A signal ends the wait."""
         until, pause_s = min(until, self._clock.now() + _STACKS_TIMEOUT_S), _STACKS_PAUSE_S
-        present = self._state.present if self._state else ()  # who was evicted, or has left, tells nothing any more
-        those = [node for node in self._ran if node in present]
+        those = awaited(self._agent)
         while (world := self._workers.world) and self._stacks.is_missing(world, those) and self._clock.now() < until:
-            if isinstance(self._next(min(until, self._clock.now() + pause_s)), Signalled):
+            if self._next(min(until, self._clock.now() + pause_s)):
                 return
             pause_s *= 2
 
@@ -590,12 +501,23 @@ class Agent:
         entered, is_echo = self._workers.has_entered(rank), self._ends.is_echo(rank) or None
         return Exited(rank, ended.code, ended.died_at, now, is_echo, ended.ending_at, entered)
 
-    # --- commands out
+    # --- effects out
 
-    def _carry_out(self, command_: Command) -> None:
-        match command_:
-            case Join() | End() | MarkDone() | Leave() | Drain() | Close():
-                self._ask_rendezvous(command_)
+    def _carry_out(self, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            self._does(effect)
+        if effects and isinstance(stepped := effects[0], Stepped):
+            event, before, after, commands = stepped.event, stepped.before, stepped.after, stepped.commands
+            self._observer.saw(Step(event, before, after, commands, self._clock.now()))
+
+    def _does(self, effect: Effect) -> None:
+        match effect:
+            case Stepped(event, commands=commands):
+                self._trace.took(transition, event, commands, self._clock.now())
+                if self._links and isinstance(event, Beaten):
+                    self._links.beaten(event.sent_at)
+            case Submit(item):
+                self._submit(item)
             case Beat():
                 self._heart.beat()
             case Start(world):
@@ -615,11 +537,34 @@ class Agent:
                 with suppress(StoreError):
                     self._backend.notes.add(UNFIT, Unfit(self.node, self._host, self._clock.wall_text(), text))
             case Tell():
-                self._tell(command_)
+                self._tell(effect)
             case Record() as record:
                 self._ends.record_failure(record)
             case RecordUnstartable(text):
                 self._ends.record_unstartable(text)
+            case See():
+                self._seen = self._workers.see()
+            case PutStacks(round):
+                self._stacks.put(round, self._seen)
+            case Suspect(round, seen):
+                self._stacks.suspect(round, tuple(seen))
+            case ReportHang(report):
+                self._suspected = [*self._suspected, report][-_HANGS_MAX:]
+                self._observer.saw(report)
+            case Reply(query):
+                self._stacks.reply(query, self._workers.sight(query.round))
+            case FollowLinks():
+                self._follow_links()
+            case FollowWorkers():
+                self._look_for_standstill()
+            case ThrowOut():
+                self._evict(self._lost_parties, self.node, self._ranks)
+            case Rest(is_busy):
+                if self._standbys:
+                    self._standbys.rest(self._clock.now(), is_busy)
+                    self._tell_of_standbys()
+            case Hear(event):
+                self._inbox.post(event)
             case other:
                 assert_never(other)
 
@@ -636,15 +581,15 @@ class Agent:
         with suppress(OSError):
             self._prepare()
 
-    def _ask_rendezvous(self, command_: Command) -> None:
-        """Submit a command to the rendezvous. A node joins each round with a port that no worker has used."""
-        self._holds_back = isinstance(command_, Join) and self._standbys is not None and not self._standbys.are_settled
-        if isinstance(command_, Join):
-            self._reserved.renew()
-        if request := requested(command_, self._profile, self._holds_back):
-            self._rendezvous.submit(request)
-        if isinstance(command_, Join):
-            self._prepare_ahead()
+    def _submit(self, item: Request | Prepared) -> None:
+        """Submit this to the rendezvous. A node joins each round with a port that no worker has used."""
+        if not (isinstance(item, Request) and item.handler is handlers.join):
+            self._rendezvous.submit(item)
+            return
+        self._reserved.renew()
+        profile = evolve(self._introduced, endpoint=self._reserved.endpoint)
+        self._rendezvous.submit(evolve(item, profile=profile))
+        self._prepare_ahead()
 
     def _start(self, world: World) -> None:
         try:
@@ -663,11 +608,12 @@ class Agent:
 
     def _look_for_standstill(self) -> None:
         """Have the workers looked at while the store is silent. Without links no other node is known to be dead."""
-        if self._standstill is None and self._silent_since is not None and self._links:
+        is_silent = self._agent.silent_since is not None
+        if self._standstill is None and is_silent and self._links:
             self._standstill = self._made_standstill_watch()
         if self._standstill:
             with suppress(NoThread):  # then nobody looks, and the node waits
-                self._standstill.follow(None if self._silent_since is None else self._workers.followers())
+                self._standstill.follow(self._workers.followers() if is_silent else None)
 
     def _made_standstill_watch(self) -> StandstillWatch:
         from .standstill_watch import StandstillWatch  # no launch needs it whose store answers
@@ -676,12 +622,9 @@ class Agent:
         return StandstillWatch(limit_s, self._clock, self._rendezvous.hear_of_workers, self._inbox.failed)
 
     def _start_again(self, local_rank: int) -> None:
-        self._stands_still = None
         match self._workers.start_again(local_rank):
             case StartedAgain() as started:
                 self._observer.saw(started)
-                if self._silent_since is not None:
-                    self._look_for_standstill()
             case Exit() as ended:
                 if event := self._exited(ended):
                     self._inbox.post(event)
@@ -723,19 +666,13 @@ class Agent:
             return None
         from .hang_watch import HangWatch  # no other launch needs it
 
-        def tell(told: Standing | SuspectedHang) -> None:
-            self._inbox.asked(partial(self._hear_of_hang, told))
+        tell, failed = self._inbox.post, self._inbox.failed
+        return HangWatch(self._settings.hang, self.node, backend, handler, self._clock, tell, failed, self._absent)
 
-        absent = self._out_of_reach
-        return HangWatch(
-            self._settings.hang, self.node, backend, handler, self._clock, tell, self._inbox.failed, absent
-        )
-
-    def _out_of_reach(self, world: World) -> tuple[Node, ...]:
+    def _absent(self, world: World) -> tuple[Node, ...]:
         """Return the members of this world that are dead or out of reach, or have no work. Any thread may ask."""
         links, ttl = self._links.stand if self._links else {}, self._settings.rendezvous.ttl
-        far = out_of_reach(world.nodes, self.node, links, self._silent_since, self._clock.now(), ttl)
-        return (*far, *workless(self._state, world))
+        return absent(self._agent, world, links, self._clock.now(), ttl)
 
     def _made_standbys(
         self, spawner: Spawner, guard: Guard, watcher: Watcher, started: StartUp | None
@@ -758,7 +695,7 @@ class Agent:
                 for said in self._standbys.begin():
                     self._observer.saw(said)
             except OSError:  # the first worker says what is missing
-                self._hold_back_no_longer()
+                self._step(Settled(are_settled=True))
             self._say_if_prepared()
 
     def _hear_standby(self, pid: int) -> None:
@@ -774,12 +711,7 @@ class Agent:
     def _say_if_prepared(self) -> None:
         """Let this node ask for a seat in a running job, if its standbys are what it waits for."""
         if self._standbys and self._standbys.are_settled:
-            self._hold_back_no_longer()
-
-    def _hold_back_no_longer(self) -> None:
-        if self._holds_back:
-            self._holds_back = False
-            self._rendezvous.submit(Prepared())
+            self._step(Settled(are_settled=True))
 
     def _tell_of_watchdog(self, name: str) -> None:
         if self._settings.watchdogs.timer_file is not None:

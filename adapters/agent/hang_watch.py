@@ -18,6 +18,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from ...core import hangs
+from ...core.agent import Hung, Stands
 from ...core.hangs import Blame, Busy, Others, Record, Report, Settings, Sight, Watch, Withdraw
 from ...core.world import Node, Stacks, World
 from .. import pidfds, threads
@@ -58,14 +59,6 @@ class Followers:
     look: Callable[[], tuple[Seen, ...]]
 
 
-@frozen
-class Standing:
-    """What a node that suspects a hang puts on record: where its workers stand. Nothing: one of them has moved."""
-
-    round: int
-    seen: tuple[Seen, ...] = ()
-
-
 class HangWatch:
     """Watches the workers of one node from a thread of its own, until `close`. `tell` is called from there, and `failed`
     with an error that ends it."""
@@ -77,7 +70,7 @@ class HangWatch:
         backend: Backend,
         handler: StackHandler | None,
         clock: Clock,
-        tell: Callable[[Standing | SuspectedHang], None],
+        tell: Callable[[Stands | Hung], None],
         failed: Callable[[BaseException], object],
         absent: Callable[[World], Sequence[Node]] = lambda world: (),
     ) -> None:
@@ -149,13 +142,13 @@ class HangWatch:
                 seen = followers.look()
                 places = sorted((each.rank, each.sighting.place) for each in seen)
                 self._own = Stacks(self._node, round, tuple(places))
-                self._tell(Standing(round, seen))
+                self._tell(Stands(round, seen))
             case Withdraw():
                 self._own = None
-                self._tell(Standing(round))
+                self._tell(Stands(round, ()))
             case Report(silent_s, odd, missing):
                 busy = {rank: printable(each.name) for rank, each in hangs.overdue(watch, self._settings).items()}
-                self._tell(SuspectedHang(round, silent_s, others.stacks, odd, missing, busy))
+                self._tell(Hung(round, SuspectedHang(round, silent_s, others.stacks, odd, missing, busy)))
             case Blame(rank):
                 self._end(followers.workers[rank], act)
 

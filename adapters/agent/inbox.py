@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from ...core.group.state import Event, Signalled
+from ...core.agent import Acknowledged, Event
+from ...core.group.state import Signalled
 from ...core.world import Life
 from ..clock import Clock
 from ..report.news import Notice, Remark, TraceLost, WatchdogTold
@@ -68,8 +69,7 @@ class WorkersReady:
 
 @frozen
 class Asked:
-    """Something is to be done on the agent's thread: the health port wants a sign of life, a person asks, the hang watch
-    has found something."""
+    """Something is to be done on the agent's thread: the health port wants a sign of life."""
 
     answer: Callable[[], None]
 
@@ -87,14 +87,6 @@ class ChildDied:
     """A child of this process died: a worker, or an orphan that the agent has adopted."""
 
 
-@frozen
-class Heartbeat:
-    """A store that holds a register of this life acknowledged the heartbeat that was sent at this time."""
-
-    sent_at: float
-    life: Life | None
-
-
 Message: TypeAlias = (
     Event
     | Died
@@ -106,7 +98,6 @@ Message: TypeAlias = (
     | Asked
     | ThreadFailed
     | ChildDied
-    | Heartbeat
     | Notice
     | TraceLost
     | Remark
@@ -158,7 +149,7 @@ class Inbox:
         self.post(WatchdogTold(name, timer, self._clock.now()))
 
     def beaten(self, sent_at: float, life: Life | None) -> None:
-        self.post(Heartbeat(sent_at, life))
+        self.post(Acknowledged(sent_at, life))
 
     def signalled(self, signum: int, frame: FrameType | None) -> None:
         self._signalled = True

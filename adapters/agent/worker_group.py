@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from attrs import evolve
 
-from ...core.group.state import Exiting, Raised, Signalled
+from ...core.group.state import Exiting, Raised
 from ...core.ranks import assign
 from ...core.world import Node, World
 from ..clean_up import run_all
@@ -234,11 +234,11 @@ class WorkerGroup:
         """Send a signal to the processes that the workers started, for which SIGKILL comes soon."""
         self._workers.signal_children(signum)
 
-    def await_left(self, take: Callable[[float], object], until: float) -> bool:
+    def await_left(self, take: Callable[[float], bool], until: float) -> bool:
         """Wait until nothing lives that workers which succeeded have left, or until this point in time, or a signal; return
-        True if nothing does. `take` takes the agent's next event."""
+        True if nothing does. `take` takes the agent's next event, and returns True for a signal."""
         while self._workers.left() and (now := self._clock.now()) < until:
-            if isinstance(take(min(until, now + _LEFT_PAUSE_S)), Signalled):
+            if take(min(until, now + _LEFT_PAUSE_S)):
                 break
         return not self._workers.left()
 

@@ -34,7 +34,7 @@ class Replayed:
     @property
     def ended(self) -> bool:
         """Return True if the agent came to its end, and its trace tells."""
-        return bool(self.moments) and self.moments[-1].after.machine.phase in (Phase.ENDED, inprocess.Phase.ENDED)
+        return bool(self.moments) and self.moments[-1].after.phase in (Phase.ENDED, inprocess.Phase.ENDED)
 
     @property
     def calls(self) -> bool:

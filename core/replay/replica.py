@@ -10,17 +10,34 @@ from typing import TypeAlias, assert_never
 
 from attrs import frozen
 
+from .. import agent as of_agents
 from .. import inprocess
+from ..agent import Agent, Effect, Submit
+from ..agent import step as agent_step
 from ..caller import Terms
 from ..caller import heard as heard_by_the_call
 from ..evolving import evolve
-from ..group import Group, Phase, begin, transition
-from ..group.state import Closed, Command, Event, Gone, Over, Ready, Record, RecordUnstartable, Refused
+from ..group import Group, Phase
+from ..group.state import Closed, Command, Event, Gone, Noticed, Over, Ready, Record, RecordUnstartable, Refused
 from ..inprocess import Call
 from ..inprocess.timers import IDLE, Timers
-from ..node import farewell, requested
-from ..node import heard as heard_by_the_group
-from ..rendezvous import Ask, Client, Errand, Held, Input, Misfit, Prepared, Raise, Request, Submitted, Told, Write
+from ..rendezvous import (
+    Ask,
+    Client,
+    Errand,
+    Held,
+    Input,
+    Misfit,
+    Notice,
+    Prepared,
+    Raise,
+    Request,
+    Restored,
+    Submitted,
+    Told,
+    Write,
+    join,
+)
 from ..rendezvous import step as client_step
 from ..trace.steps import Asked, Calling, CallStepped, Header, Started, Step, Stepped, Working
 from . import call_replica as of_calls
@@ -35,11 +52,13 @@ class Replica:
     machines."""
 
     client: Client
-    machine: Group | Call
+    machine: Agent | Call
     requests: tuple[Item, ...] = ()
     """Requests of the machine that the rendezvous has not been given yet."""
-    told: tuple[Event | inprocess.Event, ...] = ()
-    """Answers of the rendezvous that the machine has not heard yet."""
+    told: tuple[inprocess.Event, ...] = ()
+    """Answers of the rendezvous that the call has not heard yet."""
+    notices: tuple[Notice, ...] = ()
+    """Notices of the client that the agent has not heard yet."""
 
     answers: tuple[Told, ...] = ()
     """What came of operations in the last step of the client."""
@@ -54,9 +73,19 @@ class Replica:
     @property
     def group(self) -> Group:
         """Return the worker group of an agent. Raises Differs."""
-        if not isinstance(self.machine, Group):
+        return self.agent.group
+
+    @property
+    def agent(self) -> Agent:
+        """Return the agent. Raises Differs."""
+        if not isinstance(self.machine, Agent):
             raise Differs("whose step this is", '"a worker group"', '"a call"')
         return self.machine
+
+    @property
+    def phase(self) -> Phase | inprocess.Phase:
+        """Return the phase of its machine."""
+        return self.machine.group.phase if isinstance(self.machine, Agent) else self.machine.phase
 
     @property
     def call(self) -> Call:
@@ -71,7 +100,7 @@ def newborn(header: Header) -> Replica:
     client = Client(Held(header.node, header.profile, header.rendezvous, header.nonce))
     match header.machine:
         case Working(settings):
-            return Replica(client, Group(header.node, settings))
+            return Replica(client, Agent(Group(header.node, settings)))
         case Calling(settings, token):
             return Replica(client, Call(settings, token))
         case other:
@@ -118,9 +147,11 @@ def _asked(replica: Replica, traced: Asked) -> Replica:
     if client.held.policy:
         client = evolve(client, held=evolve(client.held, policy=None))
     answers = tuple(notice for notice in notices if isinstance(notice, Told))
-    events = (_heard(replica, answer, traced.now) for answer in answers)
-    told = (*replica.told, *(event for event in events if event))
-    return evolve(replica, client=client, requests=requests, told=told, answers=answers)
+    after = evolve(replica, client=client, requests=requests, answers=answers)
+    if isinstance(replica.machine, Agent):
+        return evolve(after, notices=(*replica.notices, *notices))
+    events = (heard_by_the_call(each.handler, each.answer, Terms(), each.held) for each in answers)
+    return evolve(after, told=(*replica.told, *(event for event in events if event)))
 
 
 def _submitted(requests: tuple[Item, ...], items: tuple[Item | Prepared, ...]) -> tuple[Item, ...]:
@@ -130,37 +161,51 @@ def _submitted(requests: tuple[Item, ...], items: tuple[Item | Prepared, ...]) -
             continue
         first, *rest = requests or (None,)
         # each round has an endpoint of its own, which the agent drew; and only the agent knows its standbys
-        if isinstance(first, Request) and isinstance(item, Request) and first.profile:
+        if isinstance(first, Request) and isinstance(item, Request) and first.handler is join:
             first = evolve(first, profile=item.profile, holds_back=item.holds_back)
         same("what the agent requests", item, first, Request | Errand | None)
         requests = tuple(rest)
     return requests
 
 
-def _heard(replica: Replica, told: Told, now: float) -> Event | inprocess.Event | None:
-    """Return the event that the machine hears of an answer."""
-    if isinstance(replica.machine, Call):
-        return heard_by_the_call(told.handler, told.answer, Terms(), told.held)
-    return heard_by_the_group(told, now)
-
-
 def _stepped(replica: Replica, step: Stepped) -> Replica:
-    event, told = step.event, replica.told
-    if isinstance(event, Ready | Over | Closed | Refused | Gone):
-        first, *rest = told or (None,)
-        expected = evolve(first, at=event.at) if isinstance(first, Ready | Over | Closed | Refused | Gone) else None
-        same("what the group hears", event, expected, Event | None)
-        told = tuple(rest)
-    group, commands = transition(replica.group, event) if event else begin(replica.group, step.at)
+    """Let the agent take a step of its group. It has heard the notices of its client in their order."""
+    agent, event, notices = replica.agent, step.event, replica.notices
+    if event is None:
+        agent, effects = of_agents.begin(agent, step.at)
+    elif isinstance(event, FROM_CLIENT) or (isinstance(event, Noticed) and event.known):
+        agent, effects, notices = _noticed(agent, notices, event.at)
+        heard = next((effect.event for effect in effects if isinstance(effect, of_agents.Stepped)), None)
+        same("what the group hears", event, heard, Event | None)
+    else:
+        agent, effects = agent_step(agent, event, step.at)
+    commands = next((effect.commands for effect in effects if isinstance(effect, of_agents.Stepped)), ())
     same("what the group commands", step.commands, commands, tuple[Command, ...])
-    requests = tuple(item for command in commands if (item := _request(command, replica)))
-    ends = group.outcome if group.phase is Phase.ENDED and replica.group.phase is not Phase.ENDED else None
-    if ends and (last := farewell(ends)):
-        requests = (*requests, last)
-    return evolve(replica, machine=group, told=told, requests=(*replica.requests, *requests))
+    requests = tuple(item for effect in effects if (item := _item(effect)))
+    return evolve(replica, machine=agent, notices=notices, requests=(*replica.requests, *requests))
 
 
-def _request(command: Command, replica: Replica) -> Item | None:
-    if isinstance(command, Record | RecordUnstartable):
-        return Errand(None)
-    return requested(command, replica.held.profile)
+FROM_CLIENT = (Ready, Over, Closed, Refused, Gone)
+"""The group hears these from the client alone. Its own notice it may hear from elsewhere, too."""
+
+
+def _noticed(
+    agent: Agent, notices: tuple[Notice, ...], at: float
+) -> tuple[Agent, tuple[Effect, ...], tuple[Notice, ...]]:
+    """Let the agent hear the notices up to the one of which its group hears."""
+    for number, notice in enumerate(notices, 1):
+        if not isinstance(notice, Restored):
+            agent, effects = agent_step(agent, notice, at)
+            if any(isinstance(effect, of_agents.Stepped) for effect in effects):
+                return agent, effects, notices[number:]
+    return agent, (), ()
+
+
+def _item(effect: Effect) -> Item | None:
+    match effect:
+        case Record() | RecordUnstartable():
+            return Errand(None)
+        case Submit(Request() as request):
+            return request
+        case _:
+            return None

@@ -1,23 +1,42 @@
-"""The agents of simulated nodes: events -> `core.group.transition` -> commands carried out. The counterpart of
-`adapters/agent/agent.py`.
+"""The agents of simulated nodes: events -> `core.agent.step` -> effects. The counterpart of `adapters/agent/agent.py`.
 
-Each has a rendezvous loop, a heart and workers, which tell it what happens; it alone holds the group.
+Each has a rendezvous loop, a heart and workers, which tell it what happens; it alone takes steps.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TypeAlias, assert_never
 
 from attrs import define, field
 
-from ..group import Group, Phase, begin, transition
+from ..agent import (
+    Acknowledged,
+    Effect,
+    Event,
+    FollowLinks,
+    FollowWorkers,
+    Hear,
+    PutStacks,
+    Reply,
+    Report,
+    Rest,
+    See,
+    Settled,
+    Stepped,
+    Submit,
+    Suspect,
+    ThrowOut,
+    begin,
+    step,
+)
+from ..evolving import evolve
+from ..group import Group, Phase
 from ..group.state import (
+    Beat,
     Beaten,
     Check,
-    Command,
     Elapsed,
-    Event,
-    Join,
     Move,
     Noticed,
     Over,
@@ -31,9 +50,8 @@ from ..group.state import (
     StartAgain,
     Tell,
 )
-from ..node import farewell, follows, requested
-from ..properties.facts import Began, Stepped
-from ..rendezvous import Errand, Prepared, Request, Standstill, Violation, reserve
+from ..properties import facts
+from ..rendezvous import Errand, Prepared, Request, Seen, Standstill, Violation, join, reserve
 from ..world import Notice, Profile
 from . import narration, sometimes
 from .chance import Choose
@@ -51,6 +69,25 @@ from .workers import Workers
 
 TOLD = (Signalled, Noticed, ReadyToLeave, Over)
 """The judge is told of these events, though nothing may follow from them."""
+
+ByParts: TypeAlias = (
+    Beat
+    | Check
+    | FollowWorkers
+    | Move
+    | PutStacks
+    | Reply
+    | Report
+    | Rest
+    | See
+    | Signal
+    | Start
+    | StartAgain
+    | Suspect
+    | Tell
+    | ThrowOut
+)
+"""The effects that the parts of a process carry out."""
 
 
 @define
@@ -88,29 +125,16 @@ class Agents:
         if self.hangs:
             self.hangs.starts(process)
         now = process.clock.shows(self.future.now)
-        self.witness.judge.saw(Began(process.node, now))
-        process.group, commands = begin(process.group, now)
-        self._carry_out(process, commands)
-
-    def _is_over(self, process: Process) -> None:
-        """The group has ended; the agent does what is left to do."""
-        outcome = process.agent.outcome = process.group.outcome
-        assert outcome is not None
-        self.witness.narrates(process.name, f"ends: {narration.outcome(outcome)}")
-        if last := farewell(outcome):
-            self.loops.submit(process, last)
-        else:
-            self.loops.end(process)
+        self.witness.judge.saw(facts.Began(process.node, now))
+        process.agent, effects = begin(process.agent, now)
+        self._carry_out(process, effects)
 
     # --- what they hear
 
     def are_signalled(self, process: Process, signum: int) -> None:
         if self.network.waits(process, self.are_signalled, process, signum):
             return
-        if process.agent.outcome is not None:
-            self.loops.end(process)  # it lingers no longer
-        else:
-            self.hear(process, Signalled(signum, process.clock.shows(self.future.now)))
+        self.hear(process, Signalled(signum, process.clock.shows(self.future.now)))
 
     def stand_still(self, process: Process) -> None:
         """Let a node hear that none of its workers makes progress from now on."""
@@ -127,25 +151,45 @@ class Agents:
             self.hear(process, Noticed(notice, process.clock.shows(self.future.now)))
 
     def hear(self, process: Process, event: Event) -> None:
-        self.steps += 1
         now = process.clock.shows(self.future.now)
-        before = process.group
-        after, commands = transition(before, event)
-        process.group = after
+        before = process.agent
+        process.agent, effects = step(before, event, now)
+        if type(event) is Acknowledged and len(effects) == 1 and before.group.phase is not Phase.HELD:
+            self.steps += 1  # by far the most: a heartbeat only puts off what the timer waits for
+            process.heart.beaten_at = event.sent_at
+            return
+        if type(event) is Seen and len(effects) == 1:
+            self._carry_out(process, effects)
+            return
+        after = process.agent
+        stepped = effects[0] if effects else None
+        if type(stepped) is Stepped:
+            self._moves(process, stepped, effects, now)
+        else:
+            self._carry_out(process, effects)
+        if after.group.phase is Phase.ENDED and not after.lingers and process.alive:
+            self.loops.end(process)
+
+    def _moves(self, process: Process, stepped: Stepped, effects: tuple[Effect, ...], now: float) -> None:
+        """Let this step of the group be judged, and its effects follow."""
+        self.steps += 1
+        event, before, after, commands = stepped.event, stepped.before, stepped.after, stepped.commands
+        assert event is not None
+        if is_beat := isinstance(event, Beaten):
+            process.heart.beaten_at = event.sent_at
         is_news = after.phase is not before.phase or after.joins is not before.joins
         if commands or is_news or isinstance(event, TOLD):
             witness = self.witness
-            witness.judge.saw(Stepped(before, event, after, commands, now))
+            witness.judge.saw(facts.Stepped(before, event, after, commands, now))
             sometimes.stepped(witness.counts, witness.causes, before, event, after)
             if witness.tell and after.phase is not before.phase:
                 witness.narrates(process.name, f"{before.phase.value} → {after.phase.value}")
-            self._carry_out(process, commands)
+            if after.phase is Phase.ENDED and (outcome := after.outcome):
+                witness.narrates(process.name, f"ends: {narration.outcome(outcome)}")
         elif before.phase is Phase.HELD:
             sometimes.stepped(self.witness.counts, self.witness.causes, before, event, after)
-        if after.phase is Phase.ENDED:
-            if process.agent.outcome is None:
-                self._is_over(process)
-        elif not is_news and isinstance(event, Beaten):
+        consequence = self._carry_out(process, effects[1:]) if len(effects) > 1 else None
+        if after.phase is Phase.ENDED or (is_beat and not is_news):
             pass  # a heartbeat alone only puts off what the timer waits for
         elif after.phase is not Phase.JOINING and not _waits_untimed(after):
             self._set_timer(process)
@@ -153,7 +197,7 @@ class Agents:
             if after.drained and not before.drained:
                 self.witness.recoveries.befalls(Kind.NOTICE)
             self.witness.moved()
-        if consequence := follows(event, after, now):
+        if consequence:
             self.hear(process, consequence)
 
     def _set_timer(self, process: Process) -> None:
@@ -161,14 +205,14 @@ class Agents:
         if until is None:
             return
         at = process.clock.true(until)
-        if at < process.agent.elapse_at:
-            process.agent.elapse_at = at
+        if at < process.main.elapse_at:
+            process.main.elapse_at = at
             self.future.at(at, self._elapses, process, at)
 
     def _elapses(self, process: Process, at: float) -> None:
-        if process.agent.elapse_at != at or self.network.waits(process, self._elapses, process, at):
+        if process.main.elapse_at != at or self.network.waits(process, self._elapses, process, at):
             return
-        agent = process.agent
+        agent = process.main
         agent.elapse_at = math.inf
         agent.elapses = agent.elapses + 1 if agent.elapsed_at == self.future.now else 0
         agent.elapsed_at = self.future.now
@@ -182,29 +226,42 @@ class Agents:
 
     # --- what they do
 
-    def _carry_out(self, process: Process, commands: tuple[Command, ...]) -> None:
-        items = list[Request | Errand]()
-        for command in commands:
-            profile = self._profile(process) if isinstance(command, Join) else process.held.profile
-            holds_back = isinstance(command, Join) and process.agent.prepared_at > self.future.now
-            if request := requested(command, profile, holds_back):
-                process.agent.holds_back = holds_back
-                items.append(request)
-            elif isinstance(command, Record | RecordUnstartable | RecordUnfit):
-                items.append(Errand(command))
-                if process.held.state is not None:
-                    process.memory.records.append((process.held.state.job, command))
-                if isinstance(command, Record):
-                    self.witness.blames.tells(process, command)
-            else:
-                self._do_now(process, command)
-                if isinstance(command, Start | Move) and process.attempt.idle and process.workers:
-                    items.append(Request(reserve))
+    def _carry_out(self, process: Process, effects: tuple[Effect, ...]) -> Event | None:
+        """Carry these out, and submit together what is for the rendezvous. Return what is to be heard next."""
+        items: list[Request | Errand | Prepared] = []
+        consequence: Event | None = None
+        for effect in effects:
+            match effect:
+                case Stepped():
+                    pass
+                case FollowLinks():
+                    if self.setting.links:
+                        self.loops.links.follow(process)
+                case Submit(Request(handler) as request) if handler is join:
+                    items.append(evolve(request, profile=self._profile(process)))
+                case Submit(item):
+                    items.append(item)
+                case Record() | RecordUnstartable() | RecordUnfit():
+                    items.append(self._puts_on_record(process, effect))
+                case Hear(event):
+                    consequence = event
+                case other:
+                    self._does(process, other)
+                    if isinstance(other, Start | Move) and process.attempt.idle and process.workers:
+                        items.append(Request(reserve))
         if items:
             self.loops.submit(process, *items)
+        return consequence
 
-    def _do_now(self, process: Process, command: Command) -> None:
-        match command:
+    def _puts_on_record(self, process: Process, record: Record | RecordUnstartable | RecordUnfit) -> Errand:
+        if process.held.state is not None:
+            process.memory.records.append((process.held.state.job, record))
+        if isinstance(record, Record):
+            self.witness.blames.tells(process, record)
+        return Errand(record)
+
+    def _does(self, process: Process, effect: ByParts) -> None:
+        match effect:
             case Start(world):
                 self.workers.start(process, world)
                 if self.setting.standbys:
@@ -221,8 +278,17 @@ class Agents:
                 self.workers.are_told(process, notice)
             case Check():
                 self.workers.check(process)
-            case _:
+            case Beat():
                 self.hearts.beat_now(process)
+            case ThrowOut():
+                self.workers.throws_out(process)
+            case See() | PutStacks() | Suspect() | Report():
+                if self.hangs:
+                    self.hangs.does(process, effect)
+            case FollowWorkers() | Rest() | Reply():
+                pass  # simulated workers stand still when they are told to, standbys start at once, and nobody asks
+            case other:
+                assert_never(other)
 
     def _profile(self, process: Process) -> Profile:
         """Return this node's profile, with an endpoint of its own for each start of its workers."""
@@ -233,19 +299,19 @@ class Agents:
     def _prepares(self, process: Process) -> None:
         """Start the node's standbys."""
         share = 1.0 if self.setting.seed == 0 else (1 + self.choose(1_000)) / 1_000
-        process.agent.prepared_at = self.future.now + share * self.setting.standbys
-        self.future.at(process.agent.prepared_at, self._is_prepared, process)
+        process.main.prepared_at = self.future.now + share * self.setting.standbys
+        self.future.at(process.main.prepared_at, self._is_prepared, process)
+        self.hear(process, Settled(are_settled=False))
 
     def _is_prepared(self, process: Process) -> None:
-        """Let the node ask for a seat, if its standbys are what it waits for."""
-        if self.network.waits(process, self._is_prepared, process):
+        """Let the node hear that its standbys are ready, if they still are."""
+        if self.network.waits(process, self._is_prepared, process) or process.main.prepared_at > self.future.now:
             return
-        if process.agent.holds_back and process.agent.prepared_at <= self.future.now:
-            process.agent.holds_back = False
+        if process.agent.holds_back:
             was_late = sometimes.holds_back(process.held)
             self.witness.counts["held back until its standbys were ready"] += was_late
             self.witness.judge.strength.armed["O10"] += was_late
-            self.loops.submit(process, Prepared())
+        self.hear(process, Settled(are_settled=True))
 
 
 def _waits_untimed(group: Group) -> bool:

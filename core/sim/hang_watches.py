@@ -13,6 +13,8 @@ from typing import assert_never
 
 from attrs import define, field
 
+from .. import agent
+from ..agent import Hung, PutStacks, See, Stands, Suspect, absent
 from ..evolving import evolve
 from ..group import Phase
 from ..group.state import SIGKILL
@@ -28,10 +30,8 @@ from ..hangs import (
     Withdraw,
     asks,
     look,
-    out_of_reach,
     until,
 )
-from ..node import workless
 from ..properties.facts import Failed
 from ..properties.law import Law
 from ..ranks import assign
@@ -42,7 +42,7 @@ from .future import Future
 from .kinds import Kind
 from .links import Links
 from .network import ANSWER_TIMEOUT_S, Network
-from .process import Attempt, Process
+from .process import Attempt, Hears, Process
 from .story import Setting
 from .witness import Witness
 from .workers import Workers
@@ -85,10 +85,13 @@ class HangWatches:
     workers: Workers
     links: Links
     by_node: Mapping[Node, Process]
+    hear: Hears
     settings: Settings = field(init=False)
     followers: dict[Node, Follower] = field(factory=dict)
     stacks: dict[Node, Stacks] = field(factory=dict)
     """What the store has on record."""
+    seen: dict[Node, tuple[tuple[int, str], ...]] = field(factory=dict)
+    """Where each node has seen its workers before it stopped them."""
     hung_at: dict[Node, tuple[Attempt, float]] = field(factory=dict)
     """When the workers of this attempt of a node began to hang."""
     blamed_at: dict[WorldId, float] = field(factory=dict)
@@ -143,14 +146,13 @@ class HangWatches:
         """Return what the members have on record, as far as the store tells it."""
         own, held, world = follower.own, process.held, follower.world
         linked = {node: line.accepted for node, line in self.links.lines.get(process.node, {}).items()}
-        far = out_of_reach(world.nodes, process.node, linked, held.silent_since, now, held.settings.ttl)
-        absent = (*far, *workless(held.state, world))
-        is_idle = process.attempt.idle or process.node in absent  # a reserve knows it before the register does
+        away = absent(process.agent, world, linked, now, held.settings.ttl)
+        is_idle = process.attempt.idle or process.node in away  # a reserve knows it before the register does
         if own is None or not self._reaches_store(process):
-            return Others(world.nodes, () if own is None else (own,), absent, is_idle=is_idle)
+            return Others(world.nodes, () if own is None else (own,), away, is_idle=is_idle)
         found = [each for node in world.nodes if (each := self.stacks.get(node)) and each.round == world.round]
         others = tuple(each for each in found if each.node != process.node)
-        return Others(world.nodes, (own, *others), absent, own in found, is_idle)
+        return Others(world.nodes, (own, *others), away, own in found, is_idle)
 
     def _reaches_store(self, process: Process) -> bool:
         now = self.future.now
@@ -164,19 +166,39 @@ class HangWatches:
             case Record():
                 again = follower.own is not None
                 self.witness.seen("stacks are put on record again" if again else "a node suspects a hang")
-                places = tuple((rank, _place(process)) for rank in sorted(self._sights(process, follower)))
-                follower.own = Stacks(process.node, world.round, places)
-                self._puts(process, follower.own)
+                follower.own = Stacks(process.node, world.round, self._places(process))
+                self.hear(process, Stands(world.round, follower.own.places))
             case Withdraw():
                 self.witness.seen("a suspected hang moves again")
                 follower.own = None
-                self._puts(process, Stacks(process.node, world.round))
-            case Report(missing=missing):
-                self.witness.seen("a hang that not all nodes suspect" if missing else "a hang is reported")
+                self.hear(process, Stands(world.round, ()))
+            case Report():
+                self.hear(process, Hung(world.round, act))
             case Blame():
                 self._blames(process, follower, act)
             case other:
                 assert_never(other)
+
+    def does(self, process: Process, effect: See | PutStacks | Suspect | agent.Report) -> None:
+        """Carry out what the agent of this process makes of it, or of the end of its workers."""
+        match effect:
+            case See():
+                self.seen[process.node] = self._places(process)
+            case PutStacks(round):
+                self.witness.seen("stacks are put on record before workers are stopped")
+                self._puts(process, Stacks(process.node, round, self.seen.pop(process.node)))
+            case Suspect(round, places):
+                self._puts(process, Stacks(process.node, round, tuple(places)))
+            case agent.Report(report):
+                self.witness.seen("a hang that not all nodes suspect" if report.missing else "a hang is reported")
+            case other:
+                assert_never(other)
+
+    def _places(self, process: Process) -> tuple[tuple[int, str], ...]:
+        """Return where each living worker of this node stands, by rank."""
+        world = process.attempt.world
+        workers = assign(world)[process.node].workers if world else ()
+        return tuple((each.rank, _place(process)) for each in workers if each.local_rank in process.workers)
 
     def _puts(self, process: Process, stacks: Stacks) -> None:
         if process.trouble.cut_out_until <= self.future.now:

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from attrs import define
 
-from ..group.state import Beaten
-from ..node import acknowledged
+from ..agent import Acknowledged
 from ..world import Life
 from . import sometimes
 from .future import Future
@@ -38,7 +37,7 @@ class Hearts:
             self.network.beat(process, process.clock.shows(self.future.now))
 
     def _goes_on(self, process: Process, timer: int) -> None:
-        if process.agent.evicted and process.heart.timer == timer:
+        if process.main.evicted and process.heart.timer == timer:
             self.witness.seen("a heart goes on, and its node was evicted")
         self._beats(process, timer)
 
@@ -58,8 +57,7 @@ class Hearts:
             self.sleep_until_beat(process)
         if sent_at is None:
             return
-        if not acknowledged(life, process.held.state):
+        before = process.agent
+        self.hear(process, Acknowledged(sent_at, life))
+        if process.agent is before:
             sometimes.unacknowledged(self.witness.counts, process)
-        else:
-            process.heart.beaten_at = sent_at
-            self.hear(process, Beaten(sent_at, process.clock.shows(self.future.now)))

@@ -86,7 +86,7 @@ class LostWorlds:
         self.strength.armed["R12"] += 1
         world = register.world_id
         members = self._those(those, lambda each: _runs(each, world), now)
-        spares = self._those(those, lambda each: _is_spare(each, world) and each.agent.prepared_at <= now, now)
+        spares = self._those(those, lambda each: _is_spare(each, world) and each.main.prepared_at <= now, now)
         format = next((each.launch.format for each in those if each.node in members), 0)
         self.lost = LostWorld(world, register.job, due_at, members, spares, format)
         if any(each.held.state is not None and each.held.state.job != register.job for each in those):

@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 
 from attrs import define, field, frozen
 
-from ..group import Group, Outcome
-from ..group.state import Event, Exiting, Raised
+from ..agent import Agent, Event
+from ..group import Group
+from ..group.state import Exiting, Raised
 from ..rendezvous import Ask, Client, Held, RendezvousState, Token
 from ..world import Life, Node, World
 from .kinds import Costs, Kind
@@ -152,8 +153,8 @@ class Heart:
 
 
 @define(eq=False)
-class Agent:
-    """The thread that holds the group, and what it has come to."""
+class Main:
+    """The agent's own thread, and what the agent has come to."""
 
     elapse_at: float = math.inf
     elapsed_at: float = -math.inf
@@ -161,11 +162,8 @@ class Agent:
     elapses: int = 0
     prepared_at: float = 0.0
     """Its standbys are ready then."""
-    holds_back: bool = False
-    """Its join asks for no seat in a job that runs before that."""
     worlds: int = 0
     evicted: bool = False
-    outcome: Outcome | None = None
 
 
 @define(eq=False)
@@ -264,11 +262,11 @@ class Process:
 
     node: Node
     client: Client
-    group: Group
+    agent: Agent
     clock: Clock
     launch: Launch
     alive: bool = True
-    agent: Agent = field(factory=Agent)
+    main: Main = field(factory=Main)
     loop: Loop = field(factory=Loop)
     waiter: Waiter = field(factory=Waiter)
     heart: Heart = field(factory=Heart)
@@ -280,6 +278,11 @@ class Process:
     @property
     def name(self) -> str:
         return name(self.node)
+
+    @property
+    def group(self) -> Group:
+        """Return its worker group."""
+        return self.agent.group
 
     @property
     def held(self) -> Held:

@@ -186,7 +186,7 @@ class Recoveries:
     def moved(self) -> None:
         """Look at the world after something changed. Raises Violation."""
         now, register = self.future.now, self.store.register
-        living = [each for each in self.by_node.values() if each.alive and each.agent.outcome is None]
+        living = [each for each in self.by_node.values() if each.alive and each.agent.group.phase is not Phase.ENDED]
         if self._rests(register, living):
             self.rests_at = now if self.rests_at is None else self.rests_at
         else:

@@ -13,7 +13,6 @@ from typing import Protocol, assert_never
 from attrs import define, field
 
 from ..evolving import maker
-from ..node import heard, noticed
 from ..properties.facts import Decided, GaveUp, Holds, Left, Noted, Operated, Slept, WaitsForever
 from ..properties.law import Law
 from ..rendezvous import (
@@ -50,7 +49,7 @@ from ..rendezvous import (
     Question,
     Raise,
     Request,
-    Seen,
+    Restored,
     Settled,
     Shown,
     Silent,
@@ -63,7 +62,6 @@ from ..rendezvous import (
     Write,
     drain,
     leave,
-    linger,
     step,
     watch,
 )
@@ -170,9 +168,6 @@ class RendezvousLoops:
             witness.judge.saw(_holds(held, now))
             witness.losses.changed(process, before)
             sometimes.changed(witness.counts, process, before)
-        moves = changes or (held.silent_since is None) is not (before.silent_since is None)
-        if moves and self.setting.links and not process.launch.operator:
-            self.links.follow(process)
         if ask is None:
             return
         process.loop.timer += 1
@@ -182,8 +177,8 @@ class RendezvousLoops:
             if isinstance(notice, Told):
                 self.steps += 1
                 self._told(process, notice, now)
-            elif isinstance(notice, Seen) and (event := noticed(notice.state, process.group, now)):
-                self.hear(process, event)
+            elif not isinstance(notice, Restored) and not process.launch.operator:
+                self.hear(process, notice)
 
     def _told(self, process: Process, told: Told, now: float) -> None:
         handler, answer = told.handler, told.answer
@@ -204,14 +199,9 @@ class RendezvousLoops:
             self.witness.judge.saw(GaveUp(told.held, handler, answer.failure.why, now, answered_at, tried_at))
         elif handler is drain:
             self.witness.judge.saw(Noted(process.node))
-        if handler is linger:
-            self.end(process)
-            return
         if isinstance(answer, World):
-            process.agent.worlds += 1
-        event = heard(told, now)
-        if event is not None:
-            self.hear(process, event)
+            process.main.worlds += 1
+        self.hear(process, told)
         if _has_left(handler, answer):
             self.witness.judge.saw(Left(process.node))
 

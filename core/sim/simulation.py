@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
+from ..agent import Agent
 from ..evolving import evolve
 from ..group import Group
 from ..properties.judge import Judge, Property
@@ -109,8 +110,8 @@ class World:
         )
         self.agents.loops.links = self.links
         if setting.hang:
-            parts = self.future, self.network, self.witness, self.agents.workers, self.links, self.by_node
-            self.agents.hangs = HangWatches(setting, *parts)
+            parts = self.future, self.network, self.witness, self.agents.workers, self.links
+            self.agents.hangs = HangWatches(setting, *parts, self.by_node, self.agents.hear)
         self.faults = Faults(
             self.future, self.store, self.network, self.witness, self.agents, self.links, setting.fence
         )
@@ -256,7 +257,7 @@ class World:
         life = Life(f"{name(node)}@{self.future.planned}")
         policy = self._policy or (partial(_signed, node) if setting.seed % 2 else None)
         held = Held(node, profile, settings, life, policy=policy)
-        return Process(node, Client(held), Group(node, self._group), Clock(offset, rate), launch)
+        return Process(node, Client(held), Agent(Group(node, self._group)), Clock(offset, rate), launch)
 
     # --- how it stands
 

@@ -153,6 +153,7 @@ SOMETIMES = (
     "a node suspects a hang",
     "a suspected hang moves again",
     "a hang that not all nodes suspect",
+    "stacks are put on record before workers are stopped",
     "a hang is reported",
     "a hung worker is blamed",
     "stacks are put on record again",
@@ -240,7 +241,7 @@ def told(counts: Counts, process: Process, handler: Handler, answer: Answer | Ra
     why = answer.failure.why
     if why is Why.TIMEOUT:
         counts["join time-out"] += 1
-    elif why is Why.CLOSED and handler is join and process.agent.worlds == 0:
+    elif why is Why.CLOSED and handler is join and process.main.worlds == 0:
         counts["a late agent told the verdict"] += 1
     elif why in REFUSED:
         counts[REFUSED[why]] += 1

@@ -51,6 +51,8 @@ class Wrapped(Protocol):
 
     def has_entered(self, process: Process, rank: int) -> bool: ...
 
+    def throws_out(self, process: Process) -> None: ...
+
 
 @define
 class Workers:
@@ -87,6 +89,11 @@ class Workers:
     def _is_checked(self, process: Process, is_fit: bool, text: str) -> None:
         if not self.network.waits(process, self._is_checked, process, is_fit, text):
             self.hear(process, Checked(is_fit, text, process.clock.shows(self.future.now)))
+
+    def throws_out(self, process: Process) -> None:
+        """Begin to throw out the ranks of the nodes that this one knows to be lost."""
+        if self.wrapped:
+            self.wrapped.throws_out(process)
 
     def start(self, process: Process, world: World) -> None:
         process.attempt = Attempt(process.attempt.number + 1)

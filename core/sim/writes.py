@@ -35,7 +35,7 @@ def shown(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
     if isinstance(edit, Restore):
         counts.update(_restored(fact, edit))
         return
-    if fact.before is None and any(each.alive and each.agent.worlds for each in nodes.values()):
+    if fact.before is None and any(each.alive and each.main.worlds for each in nodes.values()):
         counts["a new job at an empty store, while survivors live"] += 1
     for what in (*_rounds(before, edit, fact.completes, after), *_seats(before, edit, fact.node, after)):
         counts[what] += 1
@@ -44,10 +44,10 @@ def shown(counts: Counts, nodes: Mapping[Node, Process], fact: Wrote) -> None:
     if isinstance(edit, Evict | Overdue):
         for node in before.seats:
             if node not in after.seats:
-                nodes[node].agent.evicted = True
+                nodes[node].main.evicted = True
     if isinstance(edit, Drain) and edit.node in nodes and not nodes[edit.node].alive:
         counts["an operator drains a dead node"] += 1
-    if isinstance(edit, Arrive) and nodes[fact.node].agent.evicted and fact.node not in before.seats:
+    if isinstance(edit, Arrive) and nodes[fact.node].main.evicted and fact.node not in before.seats:
         counts["an evicted live node returns"] += 1
 
 

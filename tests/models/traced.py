@@ -11,10 +11,11 @@ from typing import assert_never
 from attrs import define, field, frozen
 from worlds import node, profile
 
-from elastic.core.group import Group, begin, transition
+from elastic.core import agent as core
+from elastic.core.evolving import evolve
+from elastic.core.group import Group, transition
 from elastic.core.group import Settings as GroupSettings
-from elastic.core.group.state import Beat, Beaten, Command, Event, Exited, Record, RecordUnstartable, Start
-from elastic.core.node import farewell, follows, heard, requested
+from elastic.core.group.state import Beat, Beaten, Exited, Record, RecordUnstartable, Start
 from elastic.core.rendezvous import (
     Ask,
     Client,
@@ -30,6 +31,7 @@ from elastic.core.rendezvous import (
     Input,
     Limits,
     Look,
+    Notice,
     Observe,
     Passed,
     Pause,
@@ -40,6 +42,7 @@ from elastic.core.rendezvous import (
     RendezvousState,
     Request,
     Restore,
+    Restored,
     Settings,
     Shown,
     Submitted,
@@ -47,6 +50,7 @@ from elastic.core.rendezvous import (
     Wait,
     Woke,
     Write,
+    join,
     step,
 )
 from elastic.core.rendezvous.actions import entrants
@@ -117,8 +121,8 @@ class Party:
         """Its machine takes its first step."""
         raise NotImplementedError
 
-    def answered(self, told: Told) -> None:
-        """Its machine hears of an operation's end."""
+    def noticed(self, notice: Notice) -> None:
+        """Its machine hears what its client tells."""
         raise NotImplementedError
 
     @property
@@ -170,8 +174,7 @@ class Party:
         self._took(step, input, now, ask)
         self.ask = ask or self.ask
         for notice in notices:
-            if isinstance(notice, Told):
-                self.answered(notice)
+            self.noticed(notice)
 
     def feeds(self, *inputs: Input) -> None:
         """It hears these, one after the other."""
@@ -223,49 +226,55 @@ class Party:
 class Agent(Party):
     """One node with its workers."""
 
-    group: Group = field(init=False)
-    lingers: bool = False
+    agent: core.Agent = field(init=False)
     of_group: GroupSettings = GroupSettings()
 
     def begins(self) -> None:
-        self.group, commands = begin(Group(node(self.name), self.of_group), self.began_at)
-        self._took(transition, None, commands, self.began_at)
-        self._carry_out(commands)
+        self.agent = core.Agent(Group(node(self.name), self.of_group))
+        self._does(*core.begin(self.agent, self.began_at), self.began_at)
 
-    def answered(self, told: Told) -> None:
-        if event := heard(told, self.shared.tick()):
-            self.hears(event)
+    @property
+    def group(self) -> Group:
+        return self.agent.group
+
+    def noticed(self, notice: Notice) -> None:
+        if isinstance(notice, Told):
+            self.shared.tick()
+        if not isinstance(notice, Restored):
+            self.hears(notice)
 
     @property
     def machine(self) -> Working:
         return Working(self.of_group)
 
-    def hears(self, *events: Event) -> None:
-        """The group hears these, one after the other, and what follows from them."""
+    def hears(self, *events: core.Event) -> None:
+        """It hears these, one after the other, and what follows from them."""
         for event in events:
-            self.group, commands = transition(self.group, event)
-            self._took(transition, event, commands, self.shared.tick())
-            self._carry_out(commands)
-            if consequence := follows(event, self.group, self.shared.now):
-                self.hears(consequence)
-            if self.group.outcome and not self.lingers and (last := farewell(self.group.outcome)):
-                self.lingers = True
-                self._submits(last)
+            self._does(*core.step(self.agent, event, self.shared.now))
 
     def exits(self, code: int, local_rank: int = 0) -> None:
         self.hears(Exited(local_rank, code, self.shared.now, self.shared.tick()))
 
-    def _carry_out(self, commands: Iterable[Command]) -> None:
-        for command in commands:
-            if isinstance(command, Record | RecordUnstartable):
-                self._submits(Errand(None))
-            elif request := requested(command, profile(self.name)):
-                self._submits(request)
-            elif isinstance(command, Beat):
-                at = self.shared.tick()
-                self.hears(Beaten(at, at))
-            elif isinstance(command, Start):
-                self._took(Start, command.world.round, (4711,), self.shared.tick())
+    def _does(self, agent: core.Agent, effects: Iterable[core.Effect], at: float | None = None) -> None:
+        self.agent = agent
+        for effect in effects:
+            match effect:
+                case core.Stepped(event, commands=commands):
+                    self._took(transition, event, commands, self.shared.tick() if at is None else at)
+                case Record() | RecordUnstartable():
+                    self._submits(Errand(None))
+                case core.Submit(Request() as request):
+                    joins = request.handler is join
+                    self._submits(evolve(request, profile=profile(self.name)) if joins else request)
+                case Beat():
+                    sent_at = self.shared.tick()
+                    self.hears(Beaten(sent_at, sent_at))
+                case Start(world):
+                    self._took(Start, world.round, (4711,), self.shared.tick())
+                case core.Hear(consequence):
+                    self.hears(consequence)
+                case _:
+                    pass
 
 
 def lines(*steps: Header | Step) -> list[bytes]:

@@ -24,7 +24,7 @@ from elastic.core.inprocess.words import (
     Want,
 )
 from elastic.core.policies import at_most, chain
-from elastic.core.rendezvous import Client, Errand, Limits, Told
+from elastic.core.rendezvous import Client, Errand, Limits, Notice, Told
 from elastic.core.rendezvous import Settings as Rendezvous
 from elastic.core.replay.comparison import replayed
 from elastic.core.replay.evidence import broken
@@ -55,8 +55,8 @@ class Rank(Party):
         self._took(transition, None, commands, self.began_at)
         self._carry_out(commands)
 
-    def answered(self, told: Told) -> None:
-        if event := heard(told.handler, told.answer, self.terms, self.held):
+    def noticed(self, notice: Notice) -> None:
+        if isinstance(notice, Told) and (event := heard(notice.handler, notice.answer, self.terms, self.held)):
             self.hears(event)
 
     @property

@@ -13,14 +13,10 @@ from enum import Enum
 from attrs import define, field
 from plainnode import PROFILE, Local, normal
 
+from elastic.core import agent as core
 from elastic.core.evolving import evolve
-from elastic.core.group import Group, Phase, transition
-from elastic.core.group.state import (
-    Command,
-    Event,
-    Start,
-)
-from elastic.core.node import farewell, follows, heard, requested
+from elastic.core.group import Group, Phase
+from elastic.core.group.state import Start
 from elastic.core.properties import group_laws
 from elastic.core.properties.facts import Started, Stepped
 from elastic.core.properties.judge import Judge
@@ -40,6 +36,7 @@ from elastic.core.rendezvous import (
     Passed,
     Propose,
     Raise,
+    Request,
     Settled,
     Told,
     Violation,
@@ -148,44 +145,49 @@ class Walk:
         handler, answer = told.handler, told.answer
         if isinstance(answer, Raise) and answer.failure.why is Why.ILLEGAL:
             raise Violation("S7", answer.text)
-        if handler is linger:
-            self.over = True
-            return
         if isinstance(answer, Raise) and self.group.phase is Phase.RUNNING:
             raise Violation("L2", f"{self.held.node} gives up a world that runs: {answer.failure.why.value}")
-        self.started = self.started and self.held.mine == mine
-        if event := heard(told, 0.0):
-            self.hears(event)
+        if handler is not linger:
+            self.started = self.started and self.held.mine == mine
+        self.hears(told)
         if handler is leave and isinstance(answer, Settled):
             self.news.append(News.LEFT)
 
-    def hears(self, event: Event) -> None:
-        before = self.group
-        after, commands = transition(before, event)
-        step = Stepped(before, event, after, commands, 0.0)
-        check(findings(OF_GROUP, Judge(), step, Strength()))  # not how it ends: a walk remembers no past of its node
-        self.group = after
-        for command in commands:
-            self.does(command)
-        if after.phase is Phase.ENDED and before.phase is not Phase.ENDED:
-            self._ends()
-        if consequence := follows(event, after, 0.0):
-            self.hears(consequence)
-
-    def _ends(self) -> None:
-        outcome = self.group.outcome
-        last = farewell(outcome) if self.lingers and outcome else None
-        if last is None:
+    def hears(self, event: core.Event) -> None:
+        """Let its agent hear this, and do what follows. An agent holds what its client holds, and one that has ended and is
+        still there lingers."""
+        before = core.Agent(self.group, state=self.held.state, lingers=self.group.phase is Phase.ENDED)
+        after, effects = core.step(before, event, 0.0)
+        self.group = after.group
+        for effect in effects:
+            self.does(effect)
+        if self.group.phase is Phase.ENDED and not (after.lingers and self.lingers):
             self.over = True
-        else:
-            self.agenda, self.held = submitted(self.agenda, last), evolve(self.held, confirmed_at=None)
 
-    def does(self, command: Command) -> None:
-        if isinstance(command, Start):
-            if self.started:
-                raise Violation("S17", f"the workers of {self.held.node} start twice in one world")
-            Judge().saw(Started(self.held.node, command.world))
-            self.started = True
-            self.news.append(News.STARTED)
-        elif request := requested(command, PROFILE):
-            self.agenda = submitted(self.agenda, request)
+    def does(self, effect: core.Effect) -> None:
+        match effect:
+            case core.Stepped(core_event, before, after, commands) if core_event is not None:
+                step = Stepped(before, core_event, after, commands, 0.0)
+                # not how it ends: a walk remembers no past of its node
+                check(findings(OF_GROUP, Judge(), step, Strength()))
+            case Start(world):
+                if self.started:
+                    raise Violation("S17", f"the workers of {self.held.node} start twice in one world")
+                Judge().saw(Started(self.held.node, world))
+                self.started = True
+                self.news.append(News.STARTED)
+            case core.Submit(Request() as request):
+                self._submits(request)
+            case core.Hear(consequence):
+                self.hears(consequence)
+            case _:
+                pass
+
+    def _submits(self, request: Request) -> None:
+        if request.handler is linger and not self.lingers:
+            return
+        if request.handler is join:
+            request = evolve(request, profile=PROFILE)
+        self.agenda = submitted(self.agenda, request)
+        if request.handler is linger:
+            self.held = evolve(self.held, confirmed_at=None)

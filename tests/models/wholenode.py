@@ -16,8 +16,9 @@ from attrs import define, frozen
 from plainnode import LIFE, LONG_AGO, PROFILE, Behind, Local, aged, normal, renamed
 from walk import News, Normal, Turn, Walk, known
 
+from elastic.core import agent as core
 from elastic.core.evolving import evolve
-from elastic.core.group import Group, Phase, begin
+from elastic.core.group import Group, Phase
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import (
     Beaten,
@@ -118,11 +119,11 @@ class Nodes:
     lingers: bool = False
 
     def born(self, node: Node, nonce: Life = LIFE) -> Local:
-        group, commands = begin(Group(node, self.group), 0.0)
+        agent, effects = core.begin(core.Agent(Group(node, self.group)), 0.0)
         held = Held(node, PROFILE, self.settings, nonce)
-        walk = self._walks(held, Agenda(), group, False)
-        for command in commands:
-            walk.does(command)
+        walk = self._walks(held, Agenda(), agent.group, False)
+        for effect in effects:
+            walk.does(effect)
         return _alive(walk.rests())
 
     def looks(self, local: Local, behind: Behind, register: RendezvousState | None) -> Step:

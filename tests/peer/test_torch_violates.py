@@ -79,7 +79,7 @@ def test_ours_gives_the_spare_no_seat_of_a_live_member() -> None:
 
 def test_ours_evicts_nobody_for_an_outage_or_for_a_clock() -> None:
     for which in ("outage", "clock"):
-        assert not any(process.agent.evicted for process in ours(PINS[which].story).world.by_node.values())
+        assert not any(process.main.evicted for process in ours(PINS[which].story).world.by_node.values())
 
 
 def test_ours_takes_the_node_that_stood_still_in_again() -> None:

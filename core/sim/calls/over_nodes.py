@@ -17,9 +17,9 @@ function runs until its node is told that the work is done.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from attrs import define, field
+from attrs import define
 
 from ...caller import Terms
 from ...evolving import evolve
@@ -29,9 +29,9 @@ from ...group.state import SIGKILL
 from ...inprocess import Settings as CallSettings
 from ...inprocess.exits import CANCELLED, FINAL, HEARD, JOB_OVER, exit_code
 from ...inprocess.words import Deadline, Raised, Span, StoreBack, StoreLost, Terminated, Timer
-from ...node import eviction, is_forming, lost_parties, ranks_of, still_lost
+from ...node import eviction, is_forming, lost_parties, ranks_of
 from ...policies import at_most, chain, fill_gaps, shift
-from ...properties.facts import Fact, Holds, Wrote
+from ...properties.facts import Fact, Wrote
 from ...properties.judge import Judge, Property
 from ...properties.law import Strength
 from ...ranks import assign
@@ -102,17 +102,6 @@ class Home:
     place: int
 
 
-@define
-class Throwing:
-    """This says what one agent throws out of the register of its own ranks (`adapters/store/relay`)."""
-
-    lost: Mapping[Node, int] = field(factory=dict)
-    """The nodes that are lost, as far as this agent knows, each with the round that was over then."""
-    held: RendezvousState | None = None
-    """The register as this agent held it last."""
-    pending: bool = False
-
-
 class OverNodes:
     """Nodes, with ranks in their workers. Raises Broken or Violation where a law is broken."""
 
@@ -129,7 +118,8 @@ class OverNodes:
         self.homes: dict[tuple[Node, int], Home] = {}
         """(node, local rank) → where the rank of that worker lives. Of a dead one until the next start."""
         self.owners: dict[tuple[Generation, int], tuple[Process, int]] = {}
-        self.throwing: dict[Node, Throwing] = {}
+        self.throwing: dict[Node, bool] = {}
+        """If each node's agent has something left to throw out of the register of its own ranks (`adapters/rendezvous`)."""
         self.unseated = frozenset[Node]()
         """The nodes that have lost their seats since they started their workers."""
         self.over = set[Generation]()
@@ -167,8 +157,7 @@ class OverNodes:
         for worker in ranks.workers:
             party = Party(str(process.node), len(ranks.workers))
             self._begins(process, world, worker.local_rank, self._slot(world, worker.rank), party, ranks.world_size)
-        throwing = self.throwing.setdefault(process.node, Throwing())
-        throwing.pending = bool(throwing.lost)
+        self.throwing[process.node] = bool(process.agent.lost)
         self._stirs()
 
     def started_again(self, process: Process, rank: int) -> None:
@@ -219,22 +208,14 @@ class OverNodes:
 
     def _hears(self, judge: Judge, fact: Fact) -> Iterable[Finding]:
         """Hear a fact of the nodes."""
-        if isinstance(fact, Holds) and fact.held.state is not None:
-            self._holds(fact.held.node, fact.held.state)
-        elif isinstance(fact, Wrote):
+        if isinstance(fact, Wrote):
             self._wrote(fact.before, fact.after)
         return ()
 
-    def _holds(self, node: Node, state: RendezvousState) -> None:
-        """Have the ranks of lost nodes thrown out, as `adapters/agent` does."""
-        if node not in self.nodes.by_node:
-            return  # an operator
-        mine = self.throwing.setdefault(node, Throwing())
-        before, mine.held = mine.held, state
-        known, mine.lost = mine.lost, still_lost(mine.lost, before, state)
-        if mine.lost.items() - known.items():
-            mine.pending = True
-            self._stirs()
+    def throws_out(self, process: Process) -> None:
+        """This node's agent knows of another lost node: it throws that node's ranks out."""
+        self.throwing[process.node] = True
+        self._stirs()
 
     def _wrote(self, before: RendezvousState | None, after: RendezvousState) -> None:
         if before is None:
@@ -456,15 +437,16 @@ class OverNodes:
 
     def _throws_out(self, key: Generation) -> bool:
         """Let one agent take its next step in throwing the ranks of lost nodes out of this register."""
-        for node, throwing in self.throwing.items():
+        for node, is_pending in self.throwing.items():
             process = self.nodes.by_node[node]
-            if throwing.pending and self._uses(process, key) and not self._is_away(process) and throwing.held:
+            agent = process.agent
+            if is_pending and self._uses(process, key) and not self._is_away(process) and agent.state:
                 calls = self.registers[key]
-                edit = calls.register and eviction(calls.register, lost_parties(throwing.lost), ranks_of(throwing.held))
+                edit = calls.register and eviction(calls.register, lost_parties(agent.lost), ranks_of(agent.state))
                 if edit:
                     self._writes(key, process, edit)
                     return True
-                throwing.pending = is_forming(calls.register)
+                self.throwing[node] = is_forming(calls.register)
         return False
 
     def _uses(self, process: Process, key: Generation) -> bool:
@@ -481,7 +463,7 @@ class OverNodes:
                     node_laws.N2.judge(by, rank, self.owners[key, place][0], self.unseated)
             self.seen["ranks are thrown out with their node"] += 1
         else:
-            held = self.throwing[by.node].held
+            held = by.agent.state
             assert calls.register and held
             self.strength.armed["N4"] += 1
             node_laws.N4.judge(by, calls.register, held)

@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 from attrs import evolve
 from processes import comes_true
-from worlds import edited, node, nodes, running
 
 from elastic.adapters.agent import worker_group
 from elastic.adapters.agent.agent import Agent
@@ -39,9 +37,10 @@ from elastic.adapters.workers import gpu_memory
 from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.logs import CannotLog
 from elastic.core import group, hangs, rendezvous
+from elastic.core.agent import Hung
 from elastic.core.group import Phase, Stopped
 from elastic.core.group.state import Record, Refused
-from elastic.core.rendezvous import Evict, RendezvousState, Status, Token
+from elastic.core.rendezvous import RendezvousState, Status, Token
 from elastic.core.world import Ending, Fault, Life, Node, Verdict, Why
 
 TIMEOUT_S = 60.0
@@ -362,22 +361,6 @@ def test_an_error_in_a_watchdog_that_was_asked_for_ends_the_agent_too(
     assert not timer_file.exists()
 
 
-@pytest.mark.parametrize(("alone", "kept"), [(None, {}), (group.Alone(1), {node("b"): 0})])
-def test_lost_nodes_are_kept_in_mind_only_where_their_ranks_are_to_be_evicted(
-    alone: group.Alone | None, kept: dict[Node, int]
-) -> None:
-    evicted: list[Any] = []
-    made = settings("true", group=group.Settings(alone=alone))
-    agent = Agent(made, MemoryBackend(MemoryStore(), CLOCK), CLOCK, Notes(), evict=lambda *given: evicted.append(given))
-    try:
-        three = running("a b c", restarts=1)
-        agent._holds(three)
-        agent._holds(edited(three, "a", Evict(nodes("b"))))
-        assert agent._lost == kept and len(evicted) == len(kept)
-    finally:
-        agent._close()
-
-
 def test_a_late_word_of_the_hang_watch_is_about_workers_that_run_no_longer(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -386,7 +369,7 @@ def test_a_late_word_of_the_hang_watch_is_about_workers_that_run_no_longer(
 
     def begin() -> None:
         for each in told:
-            agent._inbox.asked(partial(agent._hear_of_hang, each))
+            agent._inbox.post(Hung(each.round, each))
         (tmp_path / "gate").touch()
 
     notes, waits = Notes(begin), f"while [ ! -e {tmp_path}/gate ]; do sleep 0.01; done"

@@ -17,18 +17,18 @@ from processes import comes_true, cut_name, is_stopped
 from worlds import LIFE, node, profile
 
 from elastic.adapters import threads
-from elastic.adapters.agent.hang_watch import Followed, Followers, HangWatch, Standing, counters, sign
+from elastic.adapters.agent.hang_watch import Followed, Followers, HangWatch, counters, sign
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.report.news import SuspectedHang
 from elastic.adapters.report.stack_records import Seen
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.notes import STACKS
 from elastic.adapters.workers.progress import VARIABLE, read_page
 from elastic.adapters.workers.stacks import Sighting, Task, see
+from elastic.core.agent import Hung, Stands
 from elastic.core.hangs import Settings, Watch
 from elastic.core.world import Member, Node, Stacks, World, WorldId, world_of
 
-TOLD = SimpleQueue[Standing | SuspectedHang]
+TOLD = SimpleQueue[Stands | Hung]
 SLEEPS = "import time; time.sleep(1_000)"
 CALLS = "import elastic, time\nwhile True:\n    elastic.progress(); time.sleep(0.01)"
 WORLD = world_of(WorldId(LIFE, 0), (Member(node("a"), profile("a")), Member(node("b"), profile("b"))))
@@ -74,17 +74,18 @@ def test_a_node_that_stands_still_says_so_and_takes_it_back_when_a_worker_runs_o
     )
     with watched(tmp_path, [SLEEPS, "import signal; signal.pause()"], Settings(0.4)) as (told, _, watch):
         standing = told.get()
-        assert isinstance(standing, Standing) and [each.rank for each in standing.seen] == [0, 1]
-        while not isinstance(suspected := told.get(), SuspectedHang):
+        assert isinstance(standing, Stands) and [each.rank for each in standing.seen] == [0, 1]
+        while not isinstance(hung := told.get(), Hung):
             pass  # a start may be slow, and look like a hang
+        suspected = hung.report
         assert (suspected.round, suspected.missing, suspected.odd) == (0, (node("b"),), None)
         assert suspected.silent_s >= 0.4 and suspected.stacks[0].node == node("a")
         watch.follow(None)
     with watched(tmp_path, [SLEEPS, waits], Settings(0.4)) as (told, _, _):
         told.get()
         (tmp_path / "gate").touch()
-        while (heard := told.get()) != Standing(0):
-            assert isinstance(heard, Standing | SuspectedHang)
+        while (heard := told.get()) != Stands(0, ()):
+            assert isinstance(heard, Stands | Hung)
 
 
 def test_a_node_whose_stacks_the_store_does_not_show_says_again_where_they_are(tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_a_node_whose_stacks_the_store_does_not_show_says_again_where_they_are(t
         standings = 0
         while standings < 2:
             heard = told.get()
-            standings = standings + 1 if isinstance(heard, Standing) and heard.seen else standings
+            standings = standings + 1 if isinstance(heard, Stands) and heard.seen else standings
 
 
 class Hand(SystemClock):
@@ -108,7 +109,7 @@ class Hand(SystemClock):
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_nothing_is_said_of_workers_that_are_being_stopped_while_the_watch_looks(is_stopped: bool) -> None:
     """A look takes its time. What it finds of workers that are stopped by then is no hang, and blames nobody."""
-    told, clock = list[Standing | SuspectedHang](), Hand()
+    told, clock = list[Stands | Hung](), Hand()
 
     def absent(world: World) -> Sequence[Node]:
         watch.follow(None if is_stopped else followers)
@@ -135,7 +136,7 @@ def test_a_worker_that_calls_for_progress_stands_still_when_it_calls_no_longer(t
             told.get()
         running[1].send_signal(19)
         assert comes_true(lambda: is_stopped(running[1].pid))
-        while not (isinstance(heard := told.get(), Standing) and heard.seen):
+        while not (isinstance(heard := told.get(), Stands) and heard.seen):
             pass
         watch.follow(None)
         assert (tmp_path / "page.1").exists()
@@ -148,12 +149,12 @@ def test_the_rank_that_is_elsewhere_than_all_others_is_killed_with_a_word_why(tm
     backend = MemoryBackend(store, SystemClock())
     with watched(tmp_path, [SLEEPS], Settings(0.4, restarts=True), store) as (told, running, _):
         standing = told.get()
-        assert isinstance(standing, Standing)
+        assert isinstance(standing, Stands)
         backend.notes.put(STACKS, node("b"), Stacks(node("b"), 0, ((1, "elsewhere"), (2, "elsewhere"))))
         assert running[0].wait() == -9
-        while not isinstance(heard := told.get(), SuspectedHang) or heard.missing:
+        while not isinstance(heard := told.get(), Hung) or heard.report.missing:
             pass
-        assert heard.odd == 0
+        assert heard.report.odd == 0
     (error,) = tmp_path.glob("error.*")
     said = json.loads(error.read_text())["message"]["message"]
     assert said.startswith("hang: no rank made progress for ") and "; this rank alone was " in said

@@ -241,9 +241,9 @@ def test_a_node_lingers_after_the_operation_that_is_under_way() -> None:
 
 
 def test_without_lingering_the_job_would_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    from elastic.core.sim import agents
+    from elastic.core import agent
 
-    monkeypatch.setattr(agents, "farewell", lambda outcome: None)
+    monkeypatch.setattr(agent, "farewell", lambda outcome: None)
     made = then(both_running(), "cancel", "pass 0.005", "empty", "pass 1")
     assert made.store.register is None
 

@@ -69,7 +69,7 @@ def test_R12_a_world_that_is_not_restored_is_found() -> None:
 def test_R12_workers_that_are_stopped_are_found() -> None:
     made = then(both_running(), "empty", "pass 0.5")
     b = at(made, "b")
-    b.group = evolve(b.group, phase=Phase.STOPPING)
+    b.agent = evolve(b.agent, group=evolve(b.group, phase=Phase.STOPPING))
     with pytest.raises(Violation, match="R12: round 0 was lost while b was well: it has stopped"):
         then(made, STANDS)
 

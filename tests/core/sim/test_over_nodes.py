@@ -194,13 +194,15 @@ def test_N1_a_node_stops_its_own_ranks_for_reasons_of_its_own(why: str) -> None:
     assert list(node_laws.may_stop(process, 5.0)) == []
     match why:
         case "leaves":
-            process.group = evolve(group, signum=15)
+            process.agent = evolve(process.agent, group=evolve(group, signum=15))
         case "was told":
-            process.group = evolve(group, refused=object())  # type: ignore[arg-type]
+            process.agent = evolve(process.agent, group=evolve(group, refused=object()))  # type: ignore[arg-type]
         case "failed":
             process.attempt.codes.append(1)
         case _:
-            process.group = evolve(group, settings=evolve(group.settings, fence=3.0), acked_at=-9.0)
+            process.agent = evolve(
+                process.agent, group=evolve(group, settings=evolve(group.settings, fence=3.0), acked_at=-9.0)
+            )
     assert len(list(node_laws.may_stop(process, 5.0))) == 1
 
 

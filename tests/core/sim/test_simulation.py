@@ -136,7 +136,7 @@ class Spins(Group):
 def test_L6_a_timer_that_is_due_and_does_nothing_is_seen() -> None:
     made = both_running()
     a = at(made, "a")
-    a.group = Spins(**{each.name: getattr(a.group, each.name) for each in fields(Group)})
+    a.agent = evolve(a.agent, group=Spins(**{each.name: getattr(a.group, each.name) for each in fields(Group)}))
     made.agents.hear(a, Elapsed(a.clock.shows(made.future.now)))
     with pytest.raises(Violation, match="L6: the timer of a passes without end"):
         then(made, "pass 1")
