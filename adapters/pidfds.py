@@ -17,6 +17,7 @@ from contextlib import suppress
 from attrs import define, frozen
 
 from . import threads
+from .process_stat import DEAD, stat
 
 LOOK_S = 0.02
 """The pause between two looks at a process that another one has started."""
@@ -133,11 +134,10 @@ def _is_dead(process: _Process) -> bool:
 def _look(pid: int) -> tuple[_Process, bool] | None:
     """Return the process of this number, and True if it is dead and not reaped; None if there is none. Raises OSError."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            fields = stat.read().rpartition(b") ")[2].split()
+        fields = stat(pid)
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return _Process(pid, fields[19]), fields[0] in (b"Z", b"X", b"x")
+    return _Process(pid, fields[19]), fields[0] in DEAD
 
 
 _stand_ins = StandIns()

@@ -23,6 +23,7 @@ from ...core.hangs import Blame, Busy, Others, Record, Report, Settings, Sight, 
 from ...core.world import Node, Stacks, World
 from .. import pidfds, threads
 from ..clock import Clock
+from ..process_stat import stat
 from ..report.news import SuspectedHang
 from ..report.stack_records import Seen
 from ..store.notes import STACKS
@@ -231,10 +232,10 @@ def counters(pid: int) -> Sequence[str]:
     """Return how often the main thread has gone to sleep, and how often it has touched new memory."""
     folder = Path(f"/proc/{pid}/task/{pid}")
     try:
-        status, stat = ((folder / name).read_text(errors="replace") for name in ("status", "stat"))
+        status, fields = (folder / "status").read_text(errors="replace"), stat(folder)
     except OSError:
         return ()
     return (
         *(line for line in status.splitlines() if line.startswith("voluntary")),
-        *stat.rpartition(") ")[2].split()[7:8],
+        *(each.decode() for each in fields[7:8]),
     )

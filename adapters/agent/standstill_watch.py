@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from ...core import standstill
 from ...core.rendezvous import Standstill
 from ...core.standstill import Sight, Watch
 from .. import threads
 from ..clock import Clock
+from ..process_stat import stat
 from ..workers.logs import size
 from .hang_watch import Followed, Followers, family, is_dead, sign
 
@@ -88,7 +88,7 @@ def _cpu(worker: Followed) -> int:
 
 
 def _ticks(pid: int) -> int:
-    fields: Sequence[str] = ()
+    fields: Sequence[bytes] = ()
     with suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(") ")[2].split()
+        fields = stat(pid)
     return sum(map(int, fields[11:13]))

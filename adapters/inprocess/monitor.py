@@ -53,6 +53,7 @@ from ...core.rendezvous.state import shows_over
 from ...core.world import Endpoint, Fault, Life, Node, Profile, Why, WorldId
 from .. import pidfds
 from ..clock import Clock, SystemClock, poll_ms
+from ..process_stat import stat
 from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop, ToRecord
 from ..report.news import Notice, Told
@@ -341,7 +342,7 @@ def _exit_code(pid: int, pidfd: int) -> int | None:
     """Return the exit code of a dead process, as subprocess has it; None if the kernel does not tell. /proc tells until its
     parent has reaped it, and the pidfd tells from then on."""
     try:
-        state, *rest = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        state, *rest = stat(pid)
         if state == b"Z":
             return os.waitstatus_to_exitcode(int(rest[-1]))
     except OSError:

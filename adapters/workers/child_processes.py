@@ -30,6 +30,7 @@ from attrs import define
 from .. import pidfds, threads
 from ..clean_up import run_all
 from ..disk import Disk, Patience
+from ..process_stat import stat
 from ..terminal import why
 from . import cgroups
 from . import process_groups as groups
@@ -507,8 +508,7 @@ def _kept(streams: Sequence[Stream]) -> Kept | None:
 def _death_of(pid: int) -> Death:
     """Return how a process ended that is dead and cannot be reaped: the kernel shows it. One that lives is killed."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            fields = stat.read().rpartition(b") ")[2].split()
+        fields = stat(pid)
         if fields[0] == b"Z":
             status = int(fields[-1])
             return Death(os.waitstatus_to_exitcode(status), bool(status & 0x80))

@@ -16,6 +16,7 @@ from contextlib import suppress
 
 from .. import pidfds
 from ..clock import poll_ms
+from ..process_stat import DEAD, stat
 from ..terminal import printable
 from .reaper import cleans_up, command_of
 
@@ -151,11 +152,10 @@ def members(group: int) -> list[int]:
 
 def _is_member(pid: int, group: int) -> bool:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            state, _parent, pgrp, _rest = stat.read().rpartition(b") ")[2].split(b" ", 3)
+        state, _parent, pgrp, *_rest = stat(pid)
     except OSError:
         return False
-    return int(pgrp) == group and state not in (b"Z", b"X")
+    return int(pgrp) == group and state not in DEAD
 
 
 def opened(pid: int, group: int) -> int | None:

@@ -44,6 +44,7 @@ _ARGUMENTS, _ENVIRONMENT = (48, 49), (50, 51)
 """The fields of /proc/PID/stat that say where these begin and end in its memory, numbered as proc(5) does."""
 _LOOK_S = 0.005
 """The pause between two looks at a dying process where there is no pidfd."""
+_DEAD = (b"Z", b"X", b"x")
 _READS_MAX = 1000
 _READ_PAUSE_S = 0.001
 """So often, with this pause, a process is looked at that is in the middle of an exec."""
@@ -154,8 +155,7 @@ def _shown(pid: int, file: str, place: tuple[int, int]) -> bytes:
 
 def _may_yet_show_it(pid: int, place: tuple[int, int]) -> bool:
     """Return True if a process that showed nothing was in the middle of an exec. Raises OSError if it is gone."""
-    with open(f"/proc/{pid}/stat", "rb") as stat:
-        fields = stat.read().rpartition(b")")[2].split()
+    fields = _stat(pid)
     memory, code, begin, end = (int(fields[number - 3]) for number in (23, 26, *place))
     return memory > 0 and (code == 0 or begin < end)  # a kernel thread and a zombie have no memory
 
@@ -184,10 +184,15 @@ def _wait_for(pids: list[int], dying_timeout_s: float = _DYING_TIMEOUT_S) -> Non
 def _is_dying(pid: int) -> bool:
     """Return True if this process, which was killed, is not dead yet."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rpartition(b")")[2].split()[0] not in b"ZX"
+        return _stat(pid)[0] not in _DEAD
     except OSError:
         return False
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return what process_stat.py returns: this program imports nothing of the package. Raises OSError."""
+    with open(f"/proc/{pid}/stat", "rb") as stat:
+        return stat.read().rpartition(b")")[2].split()
 
 
 def _pause(span_s: float) -> None:
@@ -202,11 +207,10 @@ def living(groups: set[str]) -> list[int]:
     found = []
     for pid in _processes():
         try:
-            with open(f"/proc/{pid}/stat", "rb") as stat:
-                state, _, group = stat.read().rpartition(b")")[2].split()[:3]
+            state, _, group, *_ = _stat(pid)
         except OSError:
             continue  # gone
-        if group.decode() in groups and state not in b"ZX":
+        if group.decode() in groups and state not in _DEAD:
             found.append(pid)
     return found
 

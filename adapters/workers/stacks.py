@@ -22,6 +22,7 @@ from attrs import define, evolve, frozen
 
 from .. import pidfds
 from ..terminal import printable
+from . import stuck
 from .py_spy import texts_of
 from .stack_text import as_traceback, main_thread, place
 from .start_up import StackHandler
@@ -208,7 +209,7 @@ def _sent(process: int, pid: int, signum: int, resume: bool) -> bool:
 def _comes_to_rest(pid: int) -> bool:
     """Wait a little until the main thread sleeps in the kernel; return False if it does not."""
     for _ in range(_RESTS):
-        state = _read(Path(f"/proc/{pid}/stat")).rpartition(") ")[2][:1]
+        state = stuck.state(pid)
         if state != _RUNNING:
             return state == _ASLEEP
         time.sleep(_REST_S)
@@ -282,7 +283,7 @@ def _tids(pid: int) -> list[int]:
 
 
 def _task(folder: Path, tid: int) -> Task | None:
-    state = _read(folder / "stat").rpartition(") ")[2][:1]
+    state = stuck.state(tid, folder.parent)
     waits_in, call = _read(folder / "wchan").strip("0\n"), _read(folder / "syscall").partition(" ")[0].strip()
     return Task(tid, state, printable(waits_in[:64]), call if call.isdecimal() else "") if state else None
 

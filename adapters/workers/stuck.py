@@ -14,6 +14,7 @@ from pathlib import Path
 from attrs import define, field
 
 from .. import threads
+from ..process_stat import stat
 from .process_groups import named, tracer
 
 LOOKS = 8
@@ -70,7 +71,7 @@ class StuckWatch:
 def state(pid: int, proc: Path = _PROC) -> str | None:
     """Return the kernel's letter for the process' state; None if there is no such process."""
     try:
-        return (proc / str(pid) / "stat").read_text(errors="replace").rpartition(") ")[2][:1]
+        return stat(proc / str(pid))[0].decode()
     except OSError:
         return None
 

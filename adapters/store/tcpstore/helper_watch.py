@@ -23,6 +23,7 @@ from attrs import frozen
 from ....core.store_helper import Answered, Command, Ended, Event, Helper, Passed, Started, Stirred, transition
 from ... import pidfds, threads
 from ...clock import Clock, poll_ms
+from ...process_stat import stat
 from ...terminal import why
 from .serving import CannotServe, StoreHost, claimed, claimed_alone, served
 from .wire import MAGIC, PING, VALIDATE, Address
@@ -285,7 +286,6 @@ class _Probe:
 def _cpu_time(pid: int) -> bytes | None:
     """Return the CPU time that a process has used, as the kernel spells it."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return b" ".join(stat.read().rpartition(b") ")[2].split()[11:13])
+        return b" ".join(stat(pid)[11:13])
     except OSError:
         return None
