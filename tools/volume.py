@@ -2,7 +2,9 @@
 
 The table says for which commit it holds. It names each seed, so that everybody can run it again.
 
-  volume.py [--steps N] [--calls-steps N]
+  volume.py [--steps N] [--calls-steps N] [--jobs N]
+
+It prints each campaign and writes the table anew when that is over: what is stopped early has told what it did.
 """
 
 from __future__ import annotations
@@ -36,15 +38,15 @@ def simulated(*options: str) -> Report:
     return report
 
 
-def campaigns(steps: int, calls_steps: int) -> Iterator[tuple[str, Report]]:
+def campaigns(steps: int, calls_steps: int, jobs: Sequence[str]) -> Iterator[tuple[str, Report]]:
     """Yield each command, without its seed, and its report."""
     for turn, nodes in enumerate((*SIZES, *LARGE)):
         share = steps // (100 if nodes in LARGE else len(SIZES))
         options = (f"--nodes={nodes}", f"--backend={BACKENDS[turn % 2]}", f"--steps={share}")
-        yield " ".join(options), simulated(*options)
+        yield " ".join(options), simulated(*options, *jobs)
     for calls in (("--calls",), ("--calls", "--nodes=4")):
         options = (*calls, f"--steps={calls_steps}")
-        yield " ".join(options), simulated(*options)
+        yield " ".join(options), simulated(*options, *jobs)
 
 
 def table(commit: str, reports: Sequence[tuple[str, Report]]) -> str:
@@ -102,15 +104,18 @@ def main() -> None:
     parser.add_argument(
         "--calls-steps", type=int, default=10**6, help="of calls, and of calls over nodes (default: 10^6)"
     )
+    parser.add_argument("--jobs", type=int, help="processes of each campaign (default: a processor each)")
     asked = parser.parse_args()
+    jobs = () if asked.jobs is None else (f"--jobs={asked.jobs}",)
     commit = subprocess.run(
         ["git", "-C", ROOT, "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
     )
     reports = []
-    for command, report in campaigns(asked.steps, asked.calls_steps):
-        print(f"{command}: {report['steps']:,} steps, broken: {_broken(report)}", flush=True)
+    for command, report in campaigns(asked.steps, asked.calls_steps, jobs):
+        seed, steps = report["seed"], report["steps"]
+        print(f"{command} --seed {seed}: {steps:,} steps, broken: {_broken(report)}", flush=True)
         reports.append((command, report))
-    DOCUMENT.write_text(with_table(DOCUMENT.read_text(), table(commit.stdout.strip(), reports)))
+        DOCUMENT.write_text(with_table(DOCUMENT.read_text(), table(commit.stdout.strip(), reports)))
     if any(report["violations"] for _, report in reports):
         sys.exit("something is broken: the table says which runs")
 

@@ -186,6 +186,10 @@ class Recoveries:
     def moved(self) -> None:
         """Look at the world after something changed. Raises Violation."""
         now, register = self.future.now, self.store.register
+        if self.is_open and self.rests_at is not None and self.calm_at < now and not (self.far or self.waits):
+            self._is_over(
+                max(self.rests_at - self.calm_at, 0.0), bound(self.lengths, self.kinds)
+            )  # it rested until now
         living = [each for each in self.by_node.values() if each.alive and each.agent.group.phase is not Phase.ENDED]
         if self._rests(register, living):
             self.rests_at = now if self.rests_at is None else self.rests_at
@@ -211,10 +215,13 @@ class Recoveries:
             what = ", ".join(sorted(kind.value for kind in self.kinds)) or "no fault"
             raise Violation("L9", f"no rest {took:.2f} s after {what}, at most {may:g} s: {state}")
         if self.rests_at is not None:
-            self.over.append(Recovery(frozenset(self.kinds), took, may, now))
-            self.strength.armed["L9"] += took > 0
-            self.is_open = False
-            self.kinds.clear()
+            self._is_over(took, may)
+
+    def _is_over(self, took: float, may: float) -> None:
+        self.over.append(Recovery(frozenset(self.kinds), took, may, self.future.now))
+        self.strength.armed["L9"] += took > 0
+        self.is_open = False
+        self.kinds.clear()
 
     def _judges_the_dead(self, register: RendezvousState, living: list[Process], now: float) -> None:
         if not self.watched:

@@ -147,10 +147,10 @@ def _hops(world: World, bound: float, over: Callable[[World], bool], each: Calla
 
 def _supervises(world: World) -> None:
     """Start as many nodes as the job needs, as a supervisor would: of its version, and with its limits."""
+    world.ends_other_versions()
     register = world.store.register
     if register is not None and register.closed:
         return
-    world.ends_other_versions()
     living = sum(1 for _ in world.living())
     for slot in world.setting.slots:
         if living < world.setting.min and world.at(slot) is None:

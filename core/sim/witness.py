@@ -14,7 +14,7 @@ from attrs import define, field
 from ..properties.facts import Wrote
 from ..properties.judge import Judge
 from ..properties.law import Law
-from ..rendezvous import Arrive, Evict, Leave, RendezvousState, Restore, Status, Together, Violation, Write
+from ..rendezvous import Arrive, End, Evict, Leave, RendezvousState, Restore, Status, Together, Violation, Write
 from ..rendezvous.context import gone
 from ..world import Node, Why
 from . import writes
@@ -108,6 +108,8 @@ class Witness:
         self.lost_worlds.wrote(fact, process.launch.format)
         self.traffic.wrote(process.node, before, write)
         self.losses.wrote(fact, self.living(), self.future.now, self.store.records)
+        if isinstance(write.edit, End) and write.edit.why is Why.FAILED and Kind.FAIL not in self.recoveries.kinds:
+            self.recoveries.befalls(Kind.FAIL)  # for a failure of long ago, of which another node was to tell
         if isinstance(write.edit, Arrive) and before is not None and _is_aside(before, process.node):
             self.recoveries.befalls(Kind.START)
         if not isinstance(write.edit, Restore) and before is not None and after.ended and after.round > before.round:

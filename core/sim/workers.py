@@ -204,15 +204,16 @@ class Workers:
             return
         attempt, world = process.attempt, process.attempt.world
         del attempt.workers[rank]
-        attempt.codes.append(code or int(rank in attempt.reported and rank not in attempt.began))
-        if code > 0 and world:
+        has_raised = rank in attempt.reported and rank not in attempt.began
+        attempt.codes.append(code or int(has_raised))
+        if (code > 0 or has_raised) and world:  # it may have raised in an earlier world, and lived on
             self.judge.saw(Failed(process.node, world.id))
         if not attempt.workers:
             self.judge.saw(NoneLives(process.node))
             if _have_succeeded(process) and world:
                 self.judge.saw(Succeeded(process.node, world.id))
         entered = self._has_entered(process, rank)
-        if code and entered is False:
+        if (code or has_raised) and entered is False:
             attempt.missed.add(rank)
         self._exits(process, rank, code, entered, process.clock.shows(self.future.now))
 
