@@ -187,9 +187,8 @@ class Recoveries:
         """Look at the world after something changed. Raises Violation."""
         now, register = self.future.now, self.store.register
         if self.is_open and self.rests_at is not None and self.calm_at < now and not (self.far or self.waits):
-            self._is_over(
-                max(self.rests_at - self.calm_at, 0.0), bound(self.lengths, self.kinds)
-            )  # it rested until now
+            took = max(self.rests_at - self.calm_at, 0.0)
+            self._is_over(took, bound(self.lengths, self.kinds))  # it rested until now
         living = [each for each in self.by_node.values() if each.alive and each.agent.group.phase is not Phase.ENDED]
         if self._rests(register, living):
             self.rests_at = now if self.rests_at is None else self.rests_at

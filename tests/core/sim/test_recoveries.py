@@ -192,3 +192,15 @@ def test_a_world_rests_while_a_reserve_that_lost_its_seat_waits_for_the_end_of_t
     setting: str, story: str
 ) -> None:
     assert tell(parsed([f"world {setting}", *story.split(",")])).violation is None
+
+
+def test_a_world_that_moves_by_itself_after_a_long_rest_has_recovered_from_what_was_before() -> None:
+    """The last worker of b heard of an end during an outage, and b waits 30 s for the word of that."""
+    made = world("start b", "pass 6.3", "outage 1", setting="world nodes=2 max=2 alone=1 codes=1")
+    b = at(made, "b")
+    made.agents.workers.dies(b, 0, 79, b.workers[0])
+    before = len(made.witness.recoveries.over)
+    then(made, "pass 34")
+    over = made.witness.recoveries.over[before:]
+    assert [sorted(kind.value for kind in each.kinds) for each in over] == [["outage"], ["fail"]]
+    assert b.group.phase is Phase.RUNNING
