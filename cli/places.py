@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,13 @@ from attrs import frozen
 
 from ..adapters.clock import Clock
 from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPStoreConnection
-from ..adapters.store.tcpstore.serving import CannotServe, address_towards
+from ..adapters.store.tcpstore.serving import CannotServe, address_towards, has_route, is_loopback
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.workers.deaths import process_deaths
 from ..core import rendezvous
 from . import slurm, values
 from .launch_options import LaunchOptions
-from .mistakes import Mistake
+from .mistakes import Mistake, Unreachable
 from .render.text import say
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ PORT = 29_400
 """An endpoint's port, if it names none; as in torch, whose static rendezvous refuses such an endpoint."""
 MASTER_PORT = 29_500
 """The port of a master, if none is given, as in torch."""
+_LOOK_EVERY_S = 0.2
+"""How often a name that is not known is looked up again."""
 
 
 @frozen
@@ -47,7 +50,7 @@ class Place:
         if self.endpoint is None:
             return MemoryConnection(clock)
         try:
-            return TCPStoreConnection(
+            connection = TCPStoreConnection(
                 self.endpoint,
                 run_id,
                 clock,
@@ -61,15 +64,40 @@ class Place:
             )
         except CannotServe as reason:
             raise Mistake(f"{self.said_by}={reason}") from None
+        if connection.serves and settings.limits.max_nodes > 1 and is_loopback(self.endpoint):
+            say(
+                f"elastic: {self.endpoint} is this host's loopback, so no agent of another host can join; "
+                f"if there are any, write an address of this host in {self.said_by}",
+                err=True,
+            )
+        return connection
 
     @property
     def name(self) -> str:
         """Return the store's name, for people."""
         return str(self.endpoint) if self.endpoint else "in memory"
 
-    def own_address(self) -> str:
-        """Return the address at which the other nodes reach this one, as far as this host can tell."""
-        return address_towards(self.endpoint) if self.endpoint else "localhost"
+    def own_address(self, patience_s: float = 0.0) -> str:
+        """Return the address at which the other nodes reach this one, as far as this host can tell; `waited_address` has
+        the rule. The host of the store needs no route to itself. Raises Unreachable."""
+        if self.endpoint is None:
+            return "localhost"
+        return waited_address(self.endpoint, 0.0 if self.is_host else patience_s)
+
+
+def waited_address(endpoint: Address, patience_s: float) -> str:
+    """Return the address from which this host reaches the store, once it can: a pod may start before its service has a name,
+    and a host before its interface is up. The other nodes could not resolve the host's name in its place. Raises
+    Unreachable after `patience_s`; 0: the host's name is as good."""
+    ends_at = time.monotonic() + patience_s
+    if patience_s and not has_route(endpoint):
+        unknown = f"this host does not know {endpoint.host}, or has no route there"
+        say(f"elastic: {unknown}; waiting for up to {patience_s:g} s", err=True)
+        while not has_route(endpoint):
+            if time.monotonic() >= ends_at:
+                raise Unreachable(f"--rdzv-endpoint={endpoint}: {unknown}, after {patience_s:g} s (join_timeout)")
+            time.sleep(_LOOK_EVERY_S)
+    return address_towards(endpoint)
 
 
 def place(options: LaunchOptions, environment: Mapping[str, str], token: Secret | None = None) -> Place | EtcdPlace:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -31,6 +32,11 @@ class Host:
     def under(self) -> tuple[str, ...]:
         """What is put before a command that runs there. The command has the pid of what is started."""
         return "ip", "netns", "exec", self.namespace
+
+    @property
+    def under_its_name(self) -> tuple[str, ...]:
+        """The same; the command finds the host's own name."""
+        return *self.under, "unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', self.name
 
 
 @define(eq=False)
@@ -55,6 +61,8 @@ class Network:
         _ip("link", "set", self.name, "up")
 
     def close(self) -> None:
+        for host in self.hosts.values():
+            shutil.rmtree(_etc(host), ignore_errors=True)
         for namespace in (*(host.namespace for host in self.hosts.values()), self.name):
             _ip("netns", "delete", namespace, check=False)
         _ip("link", "delete", self.name, check=False)
@@ -82,6 +90,13 @@ class Network:
         _batch(self.name, f"link set dev {name} master br0 up")
         _batch(made.namespace, "link set lo up", f"address add {made.address}/24 dev eth0", "link set eth0 up")
         return made
+
+    def resolves(self, host: Host, *names: tuple[str, str]) -> None:
+        """From now on this host knows these names, each with its address; it knows `localhost` as well, and no others."""
+        folder = _etc(host)
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = (f"{address} {name}\n" for address, name in (("127.0.0.1", "localhost"), *names))
+        (folder / "hosts").write_text("".join(lines))
 
     def cut(self, host: Host, *others: Host) -> None:
         """Nothing passes between this host and those any more, in either direction."""
@@ -125,6 +140,11 @@ def skip_where_not_permitted() -> None:
     finally:
         _ip("link", "delete", tried, check=False)
         _ip("netns", "delete", tried, check=False)
+
+
+def _etc(host: Host) -> Path:
+    """Return the folder whose files stand in the place of those of /etc, for what is started on this host from now on."""
+    return Path("/etc/netns", host.namespace)
 
 
 def _iptables(host: Host, *arguments: str) -> None:

@@ -10,8 +10,10 @@ import errno
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from ...secret_variables import without_secrets
 from ...terminal import why
@@ -110,6 +112,8 @@ def claimed(address: Address, told: bool | None) -> socket.socket | None:
     CannotServe."""
     if told is False:
         return None
+    if told is None:
+        _check_is_one_host(address)
     try:
         return _listen(address)
     except OSError as error:
@@ -166,6 +170,46 @@ def _remedy(error: OSError) -> str:
             return "name an address or name of this host"
 
 
+def _check_is_one_host(address: Address) -> None:
+    """Raise CannotServe if a name leads to this host and to others, as that of a headless service does: each of them would
+    serve a store of its own. Only addresses of one family are compared: a host may have a second family that is switched
+    off."""
+    found: dict[int, dict[str, bool]] = {}
+    with suppress(OSError):  # a name that nobody knows yet leads nowhere
+        for family, _, _, _, where in socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM):
+            found.setdefault(family, {})[str(where[0])] = _is_own(family, where) or _is_loopback(str(where[0]))
+    for of_family in found.values():
+        if len({*of_family.values()}) > 1:
+            raise CannotServe(
+                f"{address}: {address.host} names several hosts ({', '.join(sorted(of_family))}), and each of them would "
+                "serve a store; name one host, or write --rdzv-conf=is_host=true on one of them and is_host=false on the "
+                "others"
+            )
+
+
+def _is_own(family: int, where: Any) -> bool:
+    """Return True if this host has the address."""
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind((where[0], 0, *where[2:]))
+    except OSError:
+        return False
+    return True
+
+
+def is_loopback(address: Address) -> bool:
+    """Return True if only processes of this host reach this address."""
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return all(_is_loopback(str(where[0])) for *_, where in found)
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "::1" or host.startswith("127.")
+
+
 def _listen(address: Address) -> socket.socket:
     """Listen on every address of this host. Raises OSError if `address` is none of them, or if the port is taken."""
     family, _, _, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
@@ -179,14 +223,26 @@ def _listen(address: Address) -> socket.socket:
     )
 
 
+def has_route(address: Address) -> bool:
+    """Return True if this host knows the name in `address`, and a route to it."""
+    try:
+        return bool(_source(address))
+    except OSError:
+        return False
+
+
+def _source(address: Address) -> str:
+    """Return the address from which this host reaches `address`. No packet is sent. Raises OSError."""
+    family, _, _, _, where = socket.getaddrinfo(address.host, address.port or 1, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(where)
+        return str(probe.getsockname()[0])
+
+
 def address_towards(address: Address) -> str:
     """Return the address by which other nodes reach this host: the one from which this host reaches the store."""
     try:
-        family, _, _, _, where = socket.getaddrinfo(address.host, address.port or 1, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(where)
-            own = str(probe.getsockname()[0])
+        own = _source(address)
     except OSError:
         return socket.gethostname()
-    loopback = own == "::1" or own.startswith("127.")
-    return own if not loopback else "localhost" if address.host in ("localhost", own) else socket.gethostname()
+    return own if not _is_loopback(own) else "localhost" if address.host in ("localhost", own) else socket.gethostname()

@@ -1,0 +1,90 @@
+"""Names on hosts of their own: one that leads to several hosts, one that is known late, one that leads to the loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from launches import PROGRAMS, Launch, Launcher
+from netlab import Host, Network, network
+
+PORT = 29400
+
+
+@pytest.fixture
+def lab() -> Iterator[Network]:
+    with network() as made:
+        yield made
+
+
+def shown(folder: Path, rank: int) -> dict[str, Any]:
+    """The environment of a worker of the first round. Each node has a folder."""
+    found: dict[str, Any] = json.loads((folder / f"0.{rank}.json").read_text())["environment"]
+    return found
+
+
+def test_of_a_name_of_several_hosts_each_does_not_serve_a_store_of_its_own(
+    lab: Network, launch: Launcher, tmp_path: Path
+) -> None:
+    """A headless service leads to all its pods. With --nnodes=1:2 each was rank 0 of a job of its own, and all succeeded."""
+    hosts = [lab.host("a"), lab.host("b")]
+    for host in hosts:
+        lab.resolves(host, *((each.address, "svc") for each in hosts))
+        (tmp_path / host.name).mkdir()
+
+    def started(host: Host, *options: str) -> Launch:
+        to_meet = ("--nnodes=2", f"--rdzv-endpoint=svc:{PORT}", "--rdzv-id=svc", *options)
+        return launch(*to_meet, PROGRAMS / "show.py", tmp_path / host.name, under=host.under)
+
+    for ended in [agent.ends() for agent in [started(host) for host in hosts]]:
+        assert ended.code == 2
+        assert f"svc names several hosts ({hosts[0].address}, {hosts[1].address})" in ended.err
+        assert "is_host=true on one of them and is_host=false on the others" in ended.err
+    told = [started(host, f"--rdzv-conf=is_host={each}") for host, each in zip(hosts, ("true", "false"), strict=True)]
+    assert [agent.ends().code for agent in told] == [0, 0]
+    assert {shown(tmp_path / name, 0)["RANK"] for name in "ab"} == {"0", "1"}
+
+
+def test_a_node_that_starts_before_the_store_s_name_is_known_has_an_address_that_others_reach(
+    lab: Network, launch: Launcher, tmp_path: Path
+) -> None:
+    """It had its host's name for an address, and the other nodes could not resolve MASTER_ADDR."""
+    a, b = lab.host("a"), lab.host("b")
+    lab.resolves(a, (a.address, "master"))
+    lab.resolves(b)
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    to_meet = ("--nnodes=2", f"--rdzv-endpoint=master:{PORT}", "--rdzv-id=late", PROGRAMS / "show.py")
+    early = launch("--node-id=b", *to_meet, tmp_path / "b", under=b.under_its_name)
+    early.says("this host does not know master, or has no route there; waiting for up to")
+    lab.resolves(b, (a.address, "master"))
+    other = launch("--node-id=a", *to_meet, tmp_path / "a", under=a.under_its_name)
+    assert [each.ends().code for each in (early, other)] == [0, 0]
+    masters = {shown(tmp_path / name, 0)["MASTER_ADDR"] for name in "ab"}
+    assert masters <= {a.address, b.address} and len(masters) == 1
+
+
+def test_a_name_that_is_never_known_ends_the_wait_with_the_code_of_the_rendezvous(
+    lab: Network, launch: Launcher
+) -> None:
+    host = lab.host("a")
+    lab.resolves(host)
+    options = ("--nnodes=2", f"--rdzv-endpoint=master:{PORT}", "--rdzv-conf=join_timeout=1")
+    ended = launch(*options, PROGRAMS / "stay.py", under=host.under).ends()
+    assert ended.code == 3
+    assert f"--rdzv-endpoint=master:{PORT}: this host does not know master" in ended.err
+
+
+def test_gloo_connects_nodes_whose_own_names_lead_to_the_loopback(
+    lab: Network, launch: Launcher, tmp_path: Path
+) -> None:
+    """As on Debian, whose /etc/hosts gives the host's name the address 127.0.1.1. The workers waited for each other."""
+    hosts = [lab.host("a"), lab.host("b")]
+    for host in hosts:
+        lab.resolves(host, ("127.0.1.1", host.name))
+    meets = (f"--rdzv-endpoint={hosts[0].address}:{PORT}", "--rdzv-id=gloo", "--nnodes=2")
+    agents = [launch(*meets, PROGRAMS / "reduce.py", "0", under=host.under_its_name) for host in hosts]
+    assert [agent.ends().code for agent in agents] == [0, 0]
