@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
+from contextlib import suppress
+
+END_TIMEOUT_S = 5.0
 
 
 def failures_of(*steps: Callable[[], object]) -> list[Exception]:
@@ -20,3 +24,15 @@ def run_all(*steps: Callable[[], object]) -> None:
     """Run all steps in this order, each whatever has failed before. Raises what the first one that failed has raised."""
     if failures := failures_of(*steps):
         raise failures[0]
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """Kill and reap a helper process. One that the kernel or a debugger holds is left behind after END_TIMEOUT_S."""
+    process.kill()
+    await_end(process)
+
+
+def await_end(process: subprocess.Popen[bytes]) -> None:
+    """Reap a helper process that ends now, or leave it behind."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(END_TIMEOUT_S)

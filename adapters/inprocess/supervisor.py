@@ -26,7 +26,7 @@ from ...core.backoff import pause_s
 from ...core.inprocess.monitoring import Rules
 from ...core.world import Node
 from .. import kernel, pidfds, threads
-from ..clean_up import run_all
+from ..clean_up import await_end, end_process, run_all
 from ..secret_variables import without_secrets
 from .alarm import Alarm
 from .shared_page import BYE, Page, to_inherit
@@ -158,8 +158,7 @@ class Supervisor:
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            end_process(self._process)
 
     def _spawn(self) -> None:
         """Start a monitor. Raises OSError."""
@@ -178,8 +177,7 @@ class Supervisor:
             pidfd = pidfds.opened(process.pid)
         except OSError:
             process.stdin.close()
-            process.kill()
-            process.wait()
+            end_process(process)
             raise
         if self._pidfd != -1:
             os.close(self._pidfd)
@@ -213,7 +211,8 @@ class Supervisor:
     def _run(self) -> None:
         while self._wait_for_death():
             assert self._process
-            code = self._process.wait()
+            await_end(self._process)
+            code = self._process.returncode
             if code == 0 and self._page.words[BYE]:
                 return  # the call is over; a child that others reap, or nobody has to, has the code 0 too
             log.warning("the monitor process of %s died (%s); starting another", self._charge.node, code)

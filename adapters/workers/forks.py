@@ -66,6 +66,9 @@ class _Server:
             raise OSError(code, why)
         return _Forked(self, answer["pid"])
 
+    def _reaped(self) -> Death | None:
+        return _LOST if os.waitpid(self.pid, os.WNOHANG)[0] else None
+
     def is_alive(self) -> bool:
         return self._answers and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
@@ -80,7 +83,7 @@ class _Server:
         finally:
             os.close(pidfd)
         os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        until(self._reaped, _END_TIMEOUT_S)
 
 
 @frozen

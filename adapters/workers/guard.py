@@ -18,6 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from .. import pidfds
+from ..clean_up import await_end, end_process
 from ..secret_variables import without_secrets
 from . import reaper
 from .oom_score import Protection
@@ -109,7 +110,7 @@ class Guard:
                 reaper.kill_all_carriers(self.token, lasting=frozenset(lasting))
             except OSError:
                 os.close(self._pipe)
-                self._process.wait()
+                await_end(self._process)
                 self._process, self._pipe = None, -1
                 self._forget_pidfd()
             else:
@@ -128,8 +129,7 @@ class Guard:
     def _end(self) -> None:
         if self._process is None:
             return
-        self._process.kill()
-        self._process.wait()
+        end_process(self._process)
         self._process = None
         os.close(self._pipe)
         self._forget_pidfd()

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..clean_up import end_process
 from ..secret_variables import without_secrets
 
 _NAME = "py-spy"
@@ -61,8 +62,7 @@ def texts_of(pids: Collection[int], timeout_s: float) -> Mapping[int, str]:
     finally:
         for process, file in running.values():
             if process.poll() is None:
-                process.kill()
-                process.wait()
+                end_process(process)
             os.close(file)
 
 

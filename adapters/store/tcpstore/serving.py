@@ -7,6 +7,7 @@ program that imports torch and serves. Clients that connect meanwhile wait in th
 from __future__ import annotations
 
 import errno
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ...clean_up import await_end, end_process
 from ...secret_variables import without_secrets
 from ...terminal import why
 from .wire import Address
@@ -57,8 +59,9 @@ class StoreHost:
         return self._helper.pid
 
     def wait(self) -> int:
-        """Wait until the helper has ended by itself. Returns its exit code, as subprocess does."""
-        return self._helper.wait()
+        """Reap the helper, which is dead. Returns subprocess's exit code: that of SIGKILL if a debugger keeps it."""
+        await_end(self._helper)
+        return -signal.SIGKILL if self._helper.returncode is None else self._helper.returncode
 
     @property
     def lives(self) -> bool:
@@ -83,8 +86,7 @@ class StoreHost:
 
     def close(self) -> None:
         """Kill the helper: it holds nothing that could be lost, and torch is slow to end. Idempotent."""
-        self._helper.kill()
-        self._helper.wait()
+        end_process(self._helper)
         if self._helper.stdin:
             self._helper.stdin.close()
 
