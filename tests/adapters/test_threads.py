@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("adapters", "cli")
 MAKERS = {"threading.Timer", "_thread.start_new_thread", "ThreadPoolExecutor", "ThreadingHTTPServer", "ThreadingMixIn"}
 GUARDED_OTHERWISE = {
+    "adapters/bounded_server.py": "a mix-in that starts its threads by threads.start",
     "adapters/simulations/campaign.py": "a worker of the simulator, on which no job depends",
     "adapters/store/tcpstore/store_host.py": "the store's helper, whose parent says that it did not come up",
 }
