@@ -161,13 +161,16 @@ class Agents:
         if type(event) is Seen and len(effects) == 1:
             self._carry_out(process, effects)
             return
-        after = process.agent
         stepped = effects[0] if effects else None
         if type(stepped) is Stepped:
             self._moves(process, stepped, effects, now)
         else:
             self._carry_out(process, effects)
-        if after.group.phase is Phase.ENDED and not after.lingers and process.alive:
+            self._ends(process)
+
+    def _ends(self, process: Process) -> None:
+        """End the agent, if nothing is left to do for it."""
+        if process.agent.group.phase is Phase.ENDED and not process.agent.lingers and process.alive:
             self.loops.end(process)
 
     def _moves(self, process: Process, stepped: Stepped, effects: tuple[Effect, ...], now: float) -> None:
@@ -189,7 +192,9 @@ class Agents:
         elif before.phase is Phase.HELD:
             sometimes.stepped(self.witness.counts, self.witness.causes, before, event, after)
         consequence = self._carry_out(process, effects[1:]) if len(effects) > 1 else None
-        if after.phase is Phase.ENDED or (is_beat and not is_news):
+        if after.phase is Phase.ENDED:
+            self._ends(process)
+        elif is_beat and not is_news:
             pass  # a heartbeat alone only puts off what the timer waits for
         elif after.phase is not Phase.JOINING and not _waits_untimed(after):
             self._set_timer(process)
