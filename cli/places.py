@@ -10,7 +10,8 @@ from attrs import frozen
 
 from ..adapters.clock import Clock
 from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPStoreConnection
-from ..adapters.store.tcpstore.serving import CannotServe, address_towards, has_route, is_loopback
+from ..adapters.store.tcpstore.port_owner import stranger
+from ..adapters.store.tcpstore.serving import CannotServe, address_towards, has_route, is_loopback, is_own
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.workers.deaths import process_deaths
 from ..core import rendezvous
@@ -28,7 +29,9 @@ PORT = 29_400
 MASTER_PORT = 29_500
 """The port of a master, if none is given, as in torch."""
 _LOOK_EVERY_S = 0.2
-"""How often a name that is not known is looked up again."""
+"""How often this host is looked at again while something is missing."""
+_PORT_PATIENCE_S = 30.0
+"""A program that has the store's port may end for this time."""
 
 
 @frozen
@@ -49,6 +52,8 @@ class Place:
         """Return a connection to the store. Raises Mistake if this host was told to serve the store and cannot."""
         if self.endpoint is None:
             return MemoryConnection(clock)
+        if self.is_host is None:
+            self._await_port(min(settings.join_timeout, _PORT_PATIENCE_S))
         try:
             connection = TCPStoreConnection(
                 self.endpoint,
@@ -71,6 +76,20 @@ class Place:
                 err=True,
             )
         return connection
+
+    def _await_port(self, patience_s: float) -> None:
+        """Wait while the store's port on this host belongs to a program that serves no store: a predecessor may end soon.
+        Raises Mistake."""
+        assert self.endpoint
+        ends_at, has_told = time.monotonic() + patience_s, False
+        while is_own(self.endpoint) and (owner := stranger(self.endpoint)):
+            text = f"{self.said_by}={self.endpoint}: the port belongs to {owner}, which serves no store"
+            if time.monotonic() >= ends_at:
+                raise Mistake(f"{text}; name another port, or end that program")
+            if not has_told:
+                say(f"elastic: {text}; waiting for up to {patience_s:g} s", err=True)
+                has_told = True
+            time.sleep(_LOOK_EVERY_S)
 
     @property
     def name(self) -> str:

@@ -199,6 +199,15 @@ def _is_own(family: int, where: Any) -> bool:
     return True
 
 
+def is_own(address: Address) -> bool:
+    """Return True if the first address of this name is one of this host's."""
+    try:
+        family, _, _, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+    except OSError:
+        return False
+    return _is_own(family, where)
+
+
 def is_loopback(address: Address) -> bool:
     """Return True if only processes of this host reach this address."""
     try:

@@ -86,7 +86,7 @@ class WireClient:
             self._send(struct.pack("<BI", VALIDATE, MAGIC) + struct.pack("<B", PING) + nonce)
             echo = self._read(4)
         except Broken as error:
-            raise Unsent(f"{_unanswered(error)}: {error}") from error
+            raise Unsent(f"{error}; {_owner(error)} has that port") from error
         if echo != nonce:
             raise Unsent("what listens there is no TCPStore: it does not echo what it is sent")
 
@@ -201,11 +201,12 @@ def starts(address: Address, timeout_s: float) -> bool:
     return False
 
 
-def _unanswered(error: Broken) -> str:
-    """Return what the end of a greeting says. torch's server closes a connection for which it has no descriptor left."""
+def _owner(error: Broken) -> str:
+    """Return who may have a port where the greeting ended so. torch's server closes a connection for which it has no
+    descriptor left."""
     if isinstance(error, Closed):
-        return "something listens there and hangs up: a store that has no descriptor left, or no TCPStore"
-    return "something listens there but does not answer as a TCPStore"
+        return "a store that has no descriptor left, or another program,"
+    return "a store that is starting or hangs, or another program,"
 
 
 def _bytes(value: bytes) -> bytes:
