@@ -57,7 +57,7 @@ class Client:
 
 
 class BoundedServer(ThreadingHTTPServer):
-    """Serves until it is closed, each client in a thread of its own. Raises OSError if the port or a thread cannot be had.
+    """Serves until it is closed, each client in its own thread. Raises OSError if the port or a thread cannot be had.
 
     Its thread runs as soon as this is made, so a subclass makes its own fields first.
     """

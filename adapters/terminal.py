@@ -18,5 +18,5 @@ def printable(line: str) -> str:
 
 
 def printed(*lines: str) -> str:
-    """Return the text of these lines, of which each stays one line."""
+    """Return the text of these lines. Each stays one line."""
     return "".join(f"{printable(line)}\n" for line in lines)

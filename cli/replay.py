@@ -160,7 +160,7 @@ def _lines(read: Sequence[_Read], judged: Sequence[_Judged]) -> Iterator[str]:
 
 
 def _missing(files: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each trace of which parts were removed, because it had grown too long."""
+    """Yield a line for each trace that lacks parts, which were removed because it had grown too long."""
     for path in dict.fromkeys(files):
         if gone := missing_parts(path):
             first, last = gone

@@ -385,7 +385,7 @@ def _submits(agent: Agent, request: Request | None, holds_back: bool) -> Step:
 
 
 def _round_on_record(agent: Agent, event: of_group.Event, after: Group) -> int | None:
-    """Return the round of which it goes on record what the workers were doing; None if none does, or if it is on record:
+    """Return the round whose workers' stacks go on record; None if none do, or if they are on record:
     workers that hang, with the one that was blamed and is dead."""
     world = agent.world
     if not agent.puts_stacks or world is None or world.round == agent.suspected:

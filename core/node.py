@@ -57,7 +57,7 @@ def _ended(held: Held, now: float) -> group.Event:
 
 
 def _generation(held: Held) -> Generation | None:
-    """Return the generation of which this node's workers are part if they live; None for a node that has lost its seat."""
+    """Return the generation that this node's workers belong to if they live; None for a node that has lost its seat."""
     state = held.state
     return Generation(state.job, state.generation) if state and held.node in state.seats else None
 

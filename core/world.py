@@ -394,7 +394,7 @@ def world_of(
 
 
 def _encodable(text: str) -> str:
-    """Return the text with escapes in place of surrogates, which no store takes: a name that is no UTF-8 has some."""
+    """Return the text with escapes in place of surrogates, which no store takes: a name that is not UTF-8 has some."""
     return text.encode(errors="backslashreplace").decode()
 
 

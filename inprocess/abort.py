@@ -1,4 +1,4 @@
-"""A wrapper's `abort`: what frees the main thread from waiting for ranks that are gone. It runs in a thread of its own."""
+"""A wrapper's `abort`: what frees the main thread from waiting for ranks that are gone. It runs in its own thread."""
 
 from __future__ import annotations
 

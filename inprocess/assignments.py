@@ -44,7 +44,7 @@ digest of its last tree."""
 KEY_MAX = 64
 """Most characters of a group's name. Of a longer one, and of one that is not printable, the digest is the name."""
 NUMBERING = (ShiftRanks, FillGaps, FilterCountGroupedByKey)
-"""Assignments that say nothing of which ranks are active: all are, if no other says more."""
+"""Assignments that do not say which ranks are active: all are, if no other says more."""
 KEPT = 16
 """How many trees a process keeps."""
 

@@ -23,7 +23,7 @@ class Finalize(abc.ABC):
 
 
 class ThreadedFinalize(Finalize):
-    """Calls a function in a thread of its own, on the GPU of the calling thread. Raises its error, or TimeoutError."""
+    """Calls a function in its own thread, on the GPU of the calling thread. Raises its error, or TimeoutError."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """A file whose appearance drains this node (--drain-file): a thread looks for it once in a second.
 
-A look may hang with the file system that the file is on, so it has a thread of its own. The kernel announces no files of
+A look may hang with the file system that the file is on, so it has its own thread. The kernel announces no files of
 network file systems, nor those that a container's runtime mounts.
 """
 

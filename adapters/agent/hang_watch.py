@@ -1,7 +1,7 @@
 """The hang watch (--hang-timeout): looks at the workers now and then, and lets `core.hangs` decide what that means.
 
 A look reads each worker's page (workers/progress.py) and the size of its log files. Only if none of them shows a move,
-stacks are asked for, without disturbing a worker that runs. A look may take a second, so the watch has a thread of its own.
+stacks are asked for, without disturbing a worker that runs. A look may take a second, so the watch has its own thread.
 The agent puts stacks on record and tells people. The end of a blamed worker is made here, as torch's file timers make one:
 an error file that says why, and SIGKILL.
 """
@@ -61,7 +61,7 @@ class Followers:
 
 
 class HangWatch:
-    """Watches the workers of one node from a thread of its own, until `close`. `tell` is called from there, and `failed`
+    """Watches the workers of one node from its own thread, until `close`. `tell` is called from there, and `failed`
     with an error that ends it."""
 
     def __init__(

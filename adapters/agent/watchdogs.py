@@ -1,6 +1,6 @@
 """The watchdogs that run only when a variable asks for them: file timers, workers stuck in the kernel, the health port.
 
-Each has a thread of its own that starts with the agent, and a module that is imported only then.
+Each has its own thread, which starts with the agent, and a module that is imported only then.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Aborts: they tear down an iteration's communication while the main thread may be blocked in it.
 
-An abort is given as a wrapper's `abort`. It runs in a thread of its own while the main thread leaves the function, and never
+An abort is given as a wrapper's `abort`. It runs in its own thread while the main thread leaves the function, and never
 during an atomic section. Afterwards `init_process_group` can be called again.
 """
 

@@ -1,7 +1,7 @@
 """Health checks: functions of the state that raise when this rank must not run another round.
 
 A wrapper's `health_check` takes one, or several as one (`Compose`). A check that may hang in a device driver, where no
-signal reaches it, runs in a thread of its own and is given up when its time has passed.
+signal reaches it, runs in its own thread and is given up when its time has passed.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class How(Enum):
     OK = "ok"
     EXCEPTION = "exception"
     BASE = "base"
-    """By a BaseException that is no Exception, such as SystemExit."""
+    """By a BaseException that is not an Exception, such as SystemExit."""
     INTERRUPT = "interrupt"
     """By KeyboardInterrupt."""
     INJECTED = "injected"

@@ -2,7 +2,7 @@
 people who ask what the workers are doing now.
 
 The agent's thread looks at the workers that it stops, which takes milliseconds. What may take longer (a disk, a store, a
-look at workers that run on) has a thread of its own, which starts with the first stacks.
+look at workers that run on) has its own thread, which starts with the first stacks.
 """
 
 from __future__ import annotations

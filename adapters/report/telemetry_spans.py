@@ -123,7 +123,7 @@ class _Ids(RandomIdGenerator):
 
 
 class _Sender(SpanProcessor):
-    """It sends each span that has ended, one after the other, in a thread of its own. Raises NoThread."""
+    """It sends each span that has ended, one after the other, in its own thread. Raises NoThread."""
 
     def __init__(self, exporter: OTLPSpanExporter, complain: Callable[[], None]) -> None:
         self._exporter, self._complains = exporter, complain

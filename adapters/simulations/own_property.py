@@ -22,7 +22,7 @@ _SEEN = {2: "the judge and a fact", 3: "a world, a move, and the world after it"
 
 
 class PropertyFailed(Exception):
-    """A property raised, or yielded something that is no finding. The text begins with FILE.py:FUNCTION."""
+    """A property raised, or yielded something other than a finding. The text begins with FILE.py:FUNCTION."""
 
 
 Findings = Callable[..., Iterator[Finding]]

@@ -26,7 +26,7 @@ FAULTS_MAX = 8_192
 reported when it was raised has two, which readers merge: so 4,096 failures are kept at least."""
 FAULTS_HALF = FAULTS_MAX // 2
 UNFIT_MAX = 64
-"""The nodes that stay out, of which a job's record shows the last ones."""
+"""The nodes that stay out. A job's record shows the last ones."""
 ENTRANTS_MAX = 2 * NODES_MAX
 """If there are more proposals to enter, only the last ones are read. A try that was repeated has several numbers."""
 
@@ -108,7 +108,7 @@ class Notes:
         self._board = board
         self._is_plain = is_plain
         self._began: dict[Node, str] = {}
-        """The kind of which each node was the first to propose."""
+        """The kind that each node was the first to propose."""
 
     def put(self, shelf: Shelf[Record], node: Node, record: Record) -> None:
         """Put the record of this node, in the place of its last one."""

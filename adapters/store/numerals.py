@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def counter(answer: bytes) -> int | None:
-    """Return a heartbeat's counter, or None if there is no heartbeat. Text that is no number counts as 0: it stands still,
+    """Return a heartbeat's counter, or None if there is no heartbeat. Text that is not a number counts as 0: it is still,
     because only a heartbeat that is gone says that its node is gone."""
     return (number(answer) or 0) if answer else None
 

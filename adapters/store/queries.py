@@ -24,7 +24,7 @@ class Query:
     round: int
     """The round that it is about."""
     rank: int | None = None
-    """The worker of which all that is known is wanted."""
+    """The worker whose whole record is wanted."""
 
 
 @frozen

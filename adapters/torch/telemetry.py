@@ -49,7 +49,7 @@ class MetricsHandler(Protocol):
 
 
 class _Outlet(Generic[Item]):
-    """Hand on one item after the other, in a thread of its own. What a handler cannot take is lost."""
+    """Hand on one item after the other, in its own thread. What a handler cannot take is lost."""
 
     def __init__(self, emit: Callable[[Item], object], kind: str, warn: Callable[[str], None]) -> None:
         """`kind` names the items, in the plural. `warn` is called once, by any thread."""

@@ -78,7 +78,7 @@ def counter(proc: Path = _PROC) -> Counter | None:
 
 
 def killed_as_one(proc: Path = _PROC) -> Path | None:
-    """Return the nearest cgroup from this one up of which the kernel kills all processes when its memory is used up."""
+    """Return the nearest cgroup, from this one up, that the kernel kills as a whole when its memory is used up."""
     for file in _candidates(proc, (("", "memory.oom.group"),)):
         with suppress(OSError):
             if file.read_text().strip() == "1":

@@ -71,7 +71,7 @@ class Timer:
 
 @define(eq=False)
 class FileTimers:
-    """Reads the pipe, and kills, in a thread of its own. Raises OSError if the pipe cannot be made."""
+    """Reads the pipe, and kills, in its own thread. Raises OSError if the pipe cannot be made."""
 
     path: Path
     failed: Callable[[BaseException], object]

@@ -47,7 +47,7 @@ _LOOK_S = 0.005
 _DEAD = (b"Z", b"X", b"x")
 _READS_MAX = 1000
 _READ_PAUSE_S = 0.001
-"""So often, with this pause, a process is looked at that is in the middle of an exec."""
+"""Retry count and pause for a process that is caught in the middle of an exec."""
 
 
 def held_at_the_end(pipe: int) -> set[str]:

@@ -1,4 +1,4 @@
-"""The text in which Python writes its stacks (faulthandler), and what people are told of it: one place in one line.
+"""The text in which Python writes its stacks (faulthandler), and what people are shown of it: one place in one line.
 
     Thread 0x00007f0d3c7ff640 (most recent call first):
       File "/opt/site-packages/torch/distributed/distributed_c10d.py", line 2810 in all_reduce

@@ -42,7 +42,7 @@ _looking = threading.Lock()
 _DEAD = "ZX"
 _STOPPED, _RUNNING, _ASLEEP = "TRS"
 _RESTS, _REST_S = 20, 0.001
-"""So often, and so far apart, a look waits for a thread that runs to sleep."""
+"""How many times a look waits for a running thread to sleep, and the pause between."""
 _STATES = {
     "R": "running",
     "S": "asleep",

@@ -26,7 +26,7 @@ _PROC = Path("/proc")
 
 @define(eq=False)
 class StuckWatch:
-    """Tells once, `tell(local_rank, pid, text)` from a thread of its own, of each worker that has slept for `after_s`: was
+    """Tells once, `tell(local_rank, pid, text)` from its own thread, about each worker that has slept for `after_s`: was
     seen to at each look. `failed` is called with an error that ends the thread."""
 
     after_s: float

@@ -101,7 +101,7 @@ def error(name: str, text: str, report: Report) -> LaunchError:
 
 
 def lost_values(values: Mapping[int, Any], lost: Mapping[int, str], report: Report) -> LaunchError:
-    """Return what to raise for a job that succeeded, and of which these ranks' values are lost."""
+    """Return what to raise for a job that succeeded, and whose values of these ranks are lost."""
     raised = LaunchError(
         "the job succeeded, but a value is lost: " + "; ".join(f"rank {rank}: {why}" for rank, why in lost.items()),
         report,

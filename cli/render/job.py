@@ -223,7 +223,7 @@ def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str,
 
 
 def _stacks(stacks: tuple[Stacks, ...]) -> list[dict[str, Any]]:
-    """Return the places of the last round of which there are any, with the ranks that were there."""
+    """Return the places of the last round that has any, with the ranks that were there."""
     last = max((each.round for each in stacks), default=0)
     places = groups(tuple(each for each in stacks if each.round == last))
     return [{"round": last, **each} for each in places]

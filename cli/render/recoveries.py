@@ -1,4 +1,4 @@
-"""How long simulated worlds took to come to rest, by what befell them: a table for people, the same for programs.
+"""How long simulated worlds took to come to rest, by their faults: a table for people, the same for programs.
 
 A recovery counts from the end of the last fault. Percentiles are of the recoveries that took any time, in worlds whose
 heartbeats are a second apart; the rest came to rest before their last fault was over.

@@ -11,7 +11,7 @@ posted it makes a step, and then begins the commands in their order:
 - To the gate goes `Want(token)`. `GateRead(token, depth)` answers it at once. `AtomicLeft(token)` follows when the main
   thread leaves an outermost section. `Inject(token)` is the signal. Nothing answers it: `Timer.AGAIN` repeats it until
   `SpanEnded`.
-- `Abort` runs in a thread of its own, and `AbortEnded` answers it. `Kill` goes to the monitor process.
+- `Abort` runs in its own thread, and `AbortEnded` answers it. `Kill` goes to the monitor process.
 - After each step, `timers.running` gives the deadlines that run, `timers.until` the time to sleep, and `timers.passed` the
   `Elapsed` to post. `progress_limits` judges the same for the monitor process, which sees only the marks of progress.
 """

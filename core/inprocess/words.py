@@ -325,7 +325,7 @@ class Inject:
 
 @frozen
 class Abort:
-    """A thread of its own: run the user's abort."""
+    """Run the user's abort in its own thread."""
 
 
 @frozen

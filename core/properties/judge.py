@@ -201,7 +201,7 @@ class Judge:
         return known
 
     def job(self, world: WorldId) -> str:
-        """Return the job of this world. A life of which no write was seen counts as a job of its own."""
+        """Return the job of this world. A life without a write that was seen counts as a job of its own."""
         return self.jobs.get(world.life, world.life.nonce)
 
     def is_earlier(self, ran: WorldId, world: WorldId) -> bool:

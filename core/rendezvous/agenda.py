@@ -39,7 +39,7 @@ class Request:
     alive: Generation | None = None
     """The generation of the workers that run on while this node joins; None: none live."""
     is_open: bool | None = None
-    """True: an `end` for a failure of which it is open where it began, so it does not count against this node. Else None."""
+    """True: an `end` for a failure whose origin is open, so it does not count against this node. Else None."""
 
 
 @frozen

@@ -47,7 +47,7 @@ Spans: TypeAlias = Mapping[Fact, tuple[object, float]]
 
 @frozen
 class Trouble:
-    """A fault of the register because of which no node may act."""
+    """A fault of the register that forbids all nodes to act."""
 
     why: Why
     text: str
@@ -78,7 +78,7 @@ class Proposed:
 
 @frozen
 class Suspect:
-    """A node whose link to me ended without a goodbye, and of which I have seen no sign of life since."""
+    """A node whose link to me ended without a goodbye, and that has shown no sign of life since."""
 
     since: float
     beaten_at: float = -math.inf

@@ -26,7 +26,7 @@ from .turn import Gather, Observe, Propose, Raise, Wait, Write
 @frozen
 class Shown:
     """The answer to `Look` and `Write`: the register, None when nothing was ever written. `here`: it was written in the very
-    store that answered, and not in one of which that store is a copy (restored from a backup)."""
+    store that answered, and not in one that it is a copy of (restored from a backup)."""
 
     state: RendezvousState | None
     here: bool = True

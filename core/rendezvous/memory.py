@@ -185,7 +185,7 @@ def _asked_at(held: Held, sent_at: float) -> float:
 
 
 def _judged_by_life(held: Held) -> tuple[Node, ...]:
-    """Return the nodes of which I want to know if they live; some may be there twice."""
+    """Return the nodes whose heartbeats I want to read; some may be there twice."""
     return *held.sightings.of, *held.sightings.aside, *held.suspects
 
 

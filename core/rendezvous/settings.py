@@ -34,7 +34,7 @@ class FailureLimit:
             raise ValueError(f"failures: 1 to {FAILURES_MAX}, not {value}")
 
     def told(self, failures: int, asides: int) -> Failing:
-        """Return what a node tells that has failed so often within the window, and was set aside so often before."""
+        """Return what a node tells: how often it has failed within the window, and how often it was set aside before."""
         cooldown_s = pause_s(asides + 1, self.within, COOLDOWN_MAX_S)
         return Failing(failures, cooldown_s if failures >= self.failures else 0.0)
 

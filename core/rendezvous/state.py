@@ -27,7 +27,7 @@ LOST_MAX = 8
 STAND_INS = 8
 """So many nodes read all heartbeats while the coordinator is silent."""
 BASE_MAX = 16
-"""The longest base. So often in a row may the store be lost, before a world is complete again, with every loss counted."""
+"""The longest base: how many consecutive store losses can be told apart before a world is complete again."""
 
 _SCATTERS = 2_654_435_769
 """2^32 divided by the golden ratio: the products of consecutive numbers lie far apart, modulo 2^32."""

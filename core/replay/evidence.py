@@ -177,7 +177,7 @@ def _of_register(history: History) -> Iterator[Dated]:
 
 
 def _from_unknown(written: Written, told: Container[Place]) -> bool:
-    """Return True if this restores a register of which no fact was told."""
+    """Return True if this restores a register whose facts nobody has told."""
     edit = written.edit
     return isinstance(edit, Restore) and place(edit.held.life, edit.held.version) not in told
 

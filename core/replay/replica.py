@@ -192,7 +192,7 @@ FROM_CLIENT = (Ready, Over, Closed, Refused, Gone)
 def _noticed(
     agent: Agent, notices: tuple[Notice, ...], at: float
 ) -> tuple[Agent, tuple[Effect, ...], tuple[Notice, ...]]:
-    """Let the agent hear the notices up to the one of which its group hears."""
+    """Let the agent hear the notices up to the one that its group hears."""
     for number, notice in enumerate(notices, 1):
         if not isinstance(notice, Restored):
             agent, effects = agent_step(agent, notice, at)

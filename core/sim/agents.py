@@ -68,7 +68,7 @@ from .witness import Witness
 from .workers import Workers
 
 TOLD = (Signalled, Noticed, ReadyToLeave, Over)
-"""The judge is told of these events, though nothing may follow from them."""
+"""The judge hears these events, though nothing may follow from them."""
 
 ByParts: TypeAlias = (
     Beat

@@ -77,7 +77,7 @@ class Losses:
                     self._completes(fact, process, now - KNOWN_BEATS * self.interval)
 
     def _completes(self, fact: Wrote, process: Process, since: float) -> None:
-        """Judge R11: this process knows the verdict of the job of which a world is complete now."""
+        """Judge R11: this process knows the verdict of the job whose world is complete now."""
         self.strength.armed["R11"] += 1
         if _could_tell(process, since):
             raise Violation("R11", f"round {fact.after.round} is complete, but {process.name} knows the verdict")

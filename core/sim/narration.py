@@ -1,4 +1,4 @@
-"""The lines that are told of a simulated world."""
+"""The lines that tell what happens in a simulated world."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Main:
 
     elapse_at: float = math.inf
     elapsed_at: float = -math.inf
-    """Its group's timer last passed then, in true time, and had so often before at that time:"""
+    """Its group's timer last passed then, in true time, and how many times before at that time:"""
     elapses: int = 0
     prepared_at: float = 0.0
     """Its standbys are ready then."""
@@ -237,7 +237,7 @@ class Trouble:
 
     @property
     def delays(self) -> int:
-        """Return how many faults wait for its next question, each of which costs it that question."""
+        """Return how many faults wait for its next question. Each of them costs it that question."""
         return sum(kind.row.costs is Costs.A_QUESTION for kind in self.marks)
 
     def stands(self, kind: Kind, span: float) -> None:

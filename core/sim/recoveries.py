@@ -1,9 +1,9 @@
-"""How long a world takes to come to rest after what befell it, and how long it may take (L9); how long the dead keep a seat
+"""How long a world takes to come to rest after its faults, and how long it may take (L9); how long the dead keep a seat
 (L10).
 
 An episode begins when something befalls a world, or when it moves by itself. It is calm once its last fault is over. It ends
 when the world rests: one complete world in which each living node runs or is a spare, and nobody dead has a seat; or a
-verdict, of which all were told. From calm to rest it may last for the sum of its parts. Each kind of fault needs some of
+verdict, which all have heard. From calm to rest it may last for the sum of its parts. Each kind of fault needs some of
 them (`kinds`, docs/protocol.md#bounds).
 """
 
@@ -121,7 +121,7 @@ def bound_of_the_dead(setting: Setting) -> float:
 
 @frozen
 class Recovery:
-    """An episode that is over: what befell the world, how long it took from calm to rest, and how long it might have."""
+    """An episode that is over: its faults, how long it took from calm to rest, and how long it might have."""
 
     kinds: frozenset[Kind]
     took_s: float

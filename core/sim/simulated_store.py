@@ -40,7 +40,7 @@ class Store:
     ttl: float
     register: RendezvousState | None = None
     here: bool = True
-    """The register was written here, and not in another store of which this is a copy."""
+    """The register was written here, and not in another store that this one is a copy of."""
     _shown: Shown = Shown(None)
     past: deque[tuple[float, RendezvousState]] = field(factory=lambda: deque(maxlen=PAST_MAX))
     """What it held, and from when on."""

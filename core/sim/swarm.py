@@ -233,7 +233,7 @@ class Swarm:
 
 
 def _bursts_of(setting: Setting, slot: str, losses: int) -> Iterator[str]:
-    """Yield the bursts that only such a world has. `slot` is that of {1}; the store may be lost so often."""
+    """Yield the bursts that only such a world has. `slot` is that of {1}; the store may be lost this often."""
     if losses:
         yield "older 3; start {1}; pass 0.02"
         yield "crash {1}; empty; fail {0}; pass 0.02; start {1}"

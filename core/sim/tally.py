@@ -98,7 +98,7 @@ class Showed:
     features: tuple[str, ...] = ()
     """The features of its world."""
     recoveries: tuple[tuple[tuple[str, ...], Recovered], ...] = ()
-    """Each with what befell the world: up to two kinds by name, or MANY."""
+    """Each with the faults that the world had: up to two kinds by name, or MANY."""
 
 
 def showed(number: int, run: Run) -> Showed:
@@ -147,7 +147,7 @@ class Tally:
     pairs: Counter[tuple[str, str]] = field(factory=Counter)
     """Two features -> in how many runs the world had both."""
     recoveries: dict[tuple[str, ...], list[Recovered]] = field(factory=dict)
-    """What befell a world -> how it came to rest after."""
+    """The faults of a world -> how it came to rest after them."""
     broken: dict[str, list[tuple[int, Broken]]] = field(factory=dict)
     """Number -> the runs in which it was broken, the first one first."""
 

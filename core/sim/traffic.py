@@ -65,7 +65,7 @@ class Traffic:
     """What each node has asked and written, in the round that it is in."""
 
     rate: float
-    """A node may read heartbeats so often in a second."""
+    """How many times a node may read heartbeats in a second."""
     strength: Strength = field(factory=Strength)
     of: dict[Node, Tally] = field(factory=dict)
     written: dict[Node, tuple[tuple[Life, int], int]] = field(factory=dict)

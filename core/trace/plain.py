@@ -210,7 +210,7 @@ def _state(data: Any) -> RendezvousState:
 
 
 def _text(text: str) -> str:
-    """Return the text without what no text file can hold: half a surrogate pair, from a file name that is no text."""
+    """Return the text without what no text file can hold: half a surrogate pair, from a file name that is not text."""
     return text.encode(errors="replace").decode()
 
 

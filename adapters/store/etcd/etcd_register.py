@@ -185,7 +185,7 @@ class EtcdBackend:
         self._client.ask(transacted, rpc.TxnRequest(compare=compare, success=[put(key, data, lease)]))
 
     def _append(self, log: Log[Any], key: bytes, data: bytes) -> None:
-        """Put a record into a folder of which readers are shown the first and the last. Of many more delete some in the
+        """Put a record into a folder; readers are shown its first and last ones. Of many more delete some in the
         middle."""
         keys = self._client.keys
         written, counted = put(key, data, self._lease.beside()), asked(keys.below(log.name, count_only=True))
@@ -230,7 +230,7 @@ class EtcdBackend:
         return self._client.keys.below(folder.name, limit=2 * NODES_MAX, **_LATEST)
 
     def _of_each(self, shelf: Folder, those: Mapping[bytes, Place]) -> Mapping[Place, bytes]:
-        """Return the data at these places of a shelf, of which each may be large. Most are not there."""
+        """Return the data at these places of a shelf. Each may be large. Most are not there."""
         there = self._client.keys.below(shelf.name, keys_only=True, limit=2 * NODES_MAX, **_LATEST)
         keys = [kv.key for kv in self._client.ask(ranged, there).kvs if kv.key in those]
         found = dict[Place, bytes]()

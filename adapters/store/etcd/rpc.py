@@ -1,7 +1,7 @@
 """The one place that knows etcd3 and gRPC: etcd's v3 requests and answers, its services, and what carries them.
 
 etcd3 0.12.0 brings code that protoc made long ago, which only protobuf's Python implementation still takes: slow, and chosen
-for a whole process by an environment variable. That code also holds etcd's own descriptors, of which it was made; so our
+for a whole process by an environment variable. That code also holds etcd's own descriptors, from which it was made; so our
 messages are made of those, in a pool of their own, by whichever implementation protobuf has. Nothing of etcd3 is run: its
 client knows one endpoint, hides the header of an answer and the lease of a key, and its watch neither raises nor ends when
 its member dies.

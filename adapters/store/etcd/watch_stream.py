@@ -1,4 +1,4 @@
-"""A watch on one key of an etcd: the changes that one member tells, read by a thread of its own.
+"""A watch on one key of an etcd: the changes that one member tells, read by its own thread.
 
 A watch is silent when nothing changes, but also when its member is dead, paused or cut off. So its reader reads the key from
 time to time, and opens another stream when this one has missed a change.

@@ -39,7 +39,7 @@ _Place: TypeAlias = tuple[_Part, _Part]
 
 
 class Broken(OSError):
-    """The connection ended, or something came that is no frame of ours."""
+    """The connection ended, or something came that is not one of our frames."""
 
 
 class _Said(Struct, frozen=True, tag=True, forbid_unknown_fields=True):

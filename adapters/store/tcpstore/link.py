@@ -29,7 +29,7 @@ class Link:
         table: Callable[[], Table | None] = lambda: None,
         remedy: Callable[[], str] = lambda: RUNS_THERE,
     ) -> None:
-        """`timeout_s` is how long an answer may take. `not_ours` makes the error for a value that is no register. `table`
+        """`timeout_s` is how long an answer may take. `not_ours` makes the error for a value that is not a register. `table`
         returns the table that took the store's place, if one did. `remedy` says what helps if there is no answer, or
         raises NotServed."""
         self._address = address

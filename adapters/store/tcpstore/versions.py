@@ -224,7 +224,7 @@ class Versions:
             self._compact(client, self._first.version, head - _KEPT)
 
     def _compact(self, client: WireClient, first: int, last: int) -> None:
-        """Remove a block of marks if there are two, of which `last` is the last. The floor is raised before."""
+        """Remove a block of marks if there are two; `last` is the later one. The floor is raised before."""
         floor = max(self._floor_version(), first)
         if last - floor < 2 * _BLOCK:
             return

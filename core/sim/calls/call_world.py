@@ -81,7 +81,7 @@ class Rank:
     cut_off: bool = False
     """The driver cannot reach the store."""
     unheard: Unheard | None = None
-    """What becomes of its next write, of which it hears nothing."""
+    """What becomes of its next write, whose outcome it does not hear."""
     under_way: tuple[Write, bool] | None = None
     """A write of its that may still land, though it has given up waiting for the outcome; and True if it had waited for as
     long as any span lasts before it wrote."""

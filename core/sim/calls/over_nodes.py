@@ -127,7 +127,7 @@ class OverNodes:
         self.done = set[Node]()
         """The nodes whose ranks' work is done: the function may return."""
         self.entered = set[tuple[Generation, int]]()
-        """The places of which a rank has taken a step in its call."""
+        """The places whose rank has taken a step in its call."""
         self.cut = set[tuple[Generation, int]]()
         """The ranks that cannot reach the store, because their node cannot."""
         self.seen = Counter[str]()

@@ -87,7 +87,7 @@ REPLACE_S = 0.5
 LASTING_ONE_IN, STILL_ONE_IN = 3, 120
 """In one run of so many each step takes time. There a host stands still at one step in so many, while faults are left."""
 LOSES_ONE_IN, LOSSES_MAX = 8, 4
-"""In one run of so many the store forgets, or leaves ranks without the outcome of a write: at most so often."""
+"""One run in this many has a store that forgets, or that hides the outcome of a write; and how often at most."""
 LARGE_ONE_IN = 5
 """One run in so many has five to eight ranks, the others two to four."""
 UNLIKE = Settings(
@@ -104,7 +104,7 @@ UNLIKE = Settings(
     store_timeout=550.0,
     fresh_after=3,
 )
-"""Settings of which no two are alike."""
+"""Settings, no two of them alike."""
 PATIENT = Settings(fresh_after=None)
 CALLS = (
     *(PATIENT, UNLIKE, evolve(PATIENT, repeat_window=30.0, max_repeats=0)),
