@@ -1,11 +1,11 @@
 # a missing worker that has entered a call ends the round
-# B5: b#1 ends a round as failed, in which none of its workers failed
-world workers=2 seed=3678033676 links=1 alone=1 echoes=1
+# B5: c#1 ends a round as failed, in which none of its workers failed
+world nodes=6 min=4 max=5 seed=1791765068 unlike=3 links=1 alone=2 codes=1 echoes=1
 start a
 start b
 start c
-pass 1
-cut-in c 5
+start e
+pass 0.01
+pause a 10
 pass 2.5
-crash a
-empty
+fail c
