@@ -38,9 +38,17 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for each in lists for child in each.split()]
 
 
+def _children_of_if_there(pid: int) -> list[int]:
+    try:
+        return children_of(pid)
+    except OSError:
+        return []
+
+
 def standbys_of(agent: int, *workers: int) -> list[int]:
-    """The processes that wait, or import, beside these workers of an agent."""
-    others = set(children_of(agent)) - set(workers)
+    """The processes that wait, or import, beside these workers of an agent. Beside code of others a server executes them."""
+    own = set(children_of(agent)) - set(workers)
+    others = own.union(*map(_children_of_if_there, own)) - set(workers)
     return [pid for pid in others if b"\0ELASTIC_STANDBY=" in b"\0" + _read(Path(f"/proc/{pid}/environ"))]
 
 
