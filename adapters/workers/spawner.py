@@ -104,6 +104,9 @@ class Executor(Protocol):
 class Here:
     """Programs are this process's own children, each through setpriv."""
 
+    def __init__(self) -> None:
+        self._setpriv = ""
+
     def execute(
         self,
         command: Sequence[str],
@@ -112,9 +115,10 @@ class Here:
         stderr: int | None,
         kept: Sequence[int] = (),
     ) -> Process:
+        self._setpriv = self._setpriv or find_setpriv()
         return Executed(
             subprocess.Popen(
-                [find_setpriv(), "--pdeathsig", "KILL", "--", *command],
+                [self._setpriv, "--pdeathsig", "KILL", "--", *command],
                 env=environment,
                 stdout=stdout,
                 stderr=stderr,
