@@ -26,10 +26,10 @@ READ_EVERY_S = 1.0
 READ_LEAST_S = 0.2
 """The shortest span between two changes that are shown: what comes sooner is shown together."""
 LISTEN_S = 1.2
-"""Somebody who looks once waits so long for a new heartbeat of each node: agents send one each second."""
+"""Somebody who looks once waits this long for a new heartbeat of each node: agents send one each second."""
 LISTEN_EVERY_S = 0.15
 REST = 20
-"""Reading the failures takes at most one part in so many of the time: a job may have thousands of them."""
+"""Reading the failures takes at most one part in this many of the time: a job may have thousands of them."""
 
 
 @frozen
@@ -94,7 +94,7 @@ class Looking:
                 self._hear(state)
 
     def await_register(self, within_s: float) -> None:
-        """Wait so long for a register where there is none: a TCPStore that was started again gets it back. Raises
+        """Wait this long for a register where there is none: a TCPStore that was started again gets it back. Raises
         StoreError."""
         ends_at = self.at() + within_s
         while self.job.state is None and self.backend.lease_s is None and self.at() < ends_at:

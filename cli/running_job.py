@@ -25,7 +25,7 @@ NO_NODE = Settings(Limits())
 
 
 RESTORED_S = 5.0
-"""A TCPStore that was started again is empty until the nodes of its job have put the register back: so long at most."""
+"""A TCPStore that was started again is empty until the nodes of its job have put the register back: this long at most."""
 
 
 @frozen

@@ -261,7 +261,7 @@ def notice_seconds(text: str) -> float:
 
 
 def node_failures(text: str) -> FailureLimit:
-    """Read `3/600`: so many failures within so many seconds."""
+    """Read `3/600`: 3 failures within 600 seconds."""
     match = re.fullmatch(r"(\d{1,9})/(.+)", text)
     try:
         return FailureLimit(int(match[1]), some_seconds(match[2])) if match else FailureLimit(0, 1.0)

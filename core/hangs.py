@@ -150,7 +150,7 @@ class Withdraw:
 
 @frozen
 class Report:
-    """Tell people: the workers have not moved for so long. `odd` is the rank that is elsewhere than all others."""
+    """Tell people: the workers have not moved for this long. `odd` is the rank that is elsewhere than all others."""
 
     silent_s: float
     odd: int | None

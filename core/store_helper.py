@@ -42,7 +42,7 @@ class Helper:
     """What an agent knows of the helper of its store."""
 
     still_s: float = field(validator=span)
-    """A running helper that does not answer for so long is killed."""
+    """A running helper that does not answer for this long is killed."""
     at: float
     """When the next look, or the next start, is due."""
     runs: bool = True

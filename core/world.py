@@ -340,7 +340,7 @@ def _span(instance: object, attribute: Attribute[float], value: float) -> None:
 
 @frozen
 class Notice:
-    """The word that a node must be gone so many seconds after it hears of that. `source` says who or what wants it, for
+    """The word that a node must be gone this many seconds after it hears of that. `source` says who or what wants it, for
     people."""
 
     deadline_s: float = field(validator=_span)

@@ -18,7 +18,7 @@ class Initialize(abc.ABC):
 
 
 class RetryController(Initialize):
-    """Gives the job up after so many iterations, or when too few ranks are left: raises RestartAbort."""
+    """Gives the job up after this many iterations, or when too few ranks are left: raises RestartAbort."""
 
     def __init__(
         self, max_iterations: int | None = None, min_world_size: int = 1, min_active_world_size: int = 1

@@ -100,7 +100,7 @@ def _active_world_size(state: State) -> int:
 
 
 def _cut(ctx: RankAssignmentCtx, size: int) -> RankAssignmentCtx:
-    """Make the first ranks active, so many, and the others reserves."""
+    """Make this many of the first ranks active, and the others reserves."""
     rank = ctx.state.rank
     is_active = rank is not None and rank < size
     mode = Mode.ACTIVE if is_active else Mode.INACTIVE

@@ -139,16 +139,16 @@ if TYPE_CHECKING:
     from .standstill_watch import StandstillWatch
 
 _RECORD_TIMEOUT_S = 5.0
-"""The end of the job waits so long for failures that are on their way to the record."""
+"""The end of the job waits this long for failures that are on their way to the record."""
 
 
 _STACKS_TIMEOUT_S = 5.0
-"""The end of the job waits so long for the stacks of the other nodes."""
+"""The end of the job waits this long for the stacks of the other nodes."""
 _STACKS_PAUSE_S = 0.02
 _LEFT_END_S = 1.0
-"""Processes that workers have left may take so long to end by SIGTERM."""
+"""Processes that workers have left may take this long to end by SIGTERM."""
 _HANGS_MAX = 16
-"""The report has so many of the suspected hangs, the last ones."""
+"""How many of the suspected hangs, the last ones, are in the report."""
 
 Evict: TypeAlias = "Callable[[Parties, Node, Awaited], None]"
 """Take the ranks of these parties out of the workers' registers, in the name of this node."""

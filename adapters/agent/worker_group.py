@@ -45,7 +45,7 @@ _PAUSES_S = (0.1, 0.2, 0.5, 1.0)
 """The pauses between tries to start workers on a host that lacks something for a moment."""
 _LEFT_PAUSE_S = 0.1
 _OUTPUT_TIMEOUT_S = 0.1
-"""The next start of a worker waits so long for the output of the one before: both write to one log."""
+"""The next start of a worker waits this long for the output of the one before: both write to one log."""
 
 
 class WorkerGroup:

@@ -18,7 +18,7 @@ from ..store.port import Backend, StoreError
 LONGEST_PAUSE_S = 1.0
 """The longest pause between two questions to a store that does not answer."""
 REST_S = 0.02
-"""A relay tells of a change so long after it; where none does, so long passes from one version to the question for the next.
+"""A relay tells of a change this long after it; where none does, this is the pause from one version to the next question.
 A monitor leaves its driver as long to act (`Rules.patience_s`)."""
 
 

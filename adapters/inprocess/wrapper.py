@@ -229,7 +229,7 @@ class CallWrapper:
         return Atomic(self._gate)
 
     def section(self, name: str, limit: Duration) -> Limited:
-        """Return a stretch of code that may make no progress for so long; more than 31 years is no limit."""
+        """Return a stretch of code that may make no progress for this long; more than 31 years is no limit."""
         soft, hard = self._limits()
         limits = watchdog.within(watchdog.Limits(soft, hard), seconds(f"section {name}: limit", limit))
         return Limited(self._gate, _ns(limits.soft_s), _ns(limits.hard_s), self._limits_changed)

@@ -57,7 +57,7 @@ class Evictions:
 
     def evict(self, parties: Parties, me: Node, awaited: Awaited) -> None:
         """Have the ranks of `parties()` thrown out of the registers that workers here use now or later, in the name of
-        `me`. A first round is complete once each party of `awaited()` has so many ranks in. Returns at once."""
+        `me`. A first round is complete once each party of `awaited()` has this many ranks in. Returns at once."""
         with self._lock:
             self._lost = parties, me, awaited
             for register in self._registers:

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from .. import threads
 
 _DRAIN_TIMEOUT_S = 0.1
-"""The ends that are to be read wait so long for the workers' output."""
+"""The ends that are to be read wait this long for the workers' output."""
 _JOIN_TIMEOUT_S = 5.0
 
 Read = Callable[[bool], None]

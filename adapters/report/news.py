@@ -73,7 +73,7 @@ class WatchdogTold:
 
 @frozen
 class SuspectedHang:
-    """No worker of this node has made progress for so long. `stacks` are those of the nodes that suspect the same, `missing`
+    """No worker of this node made progress for this long. `stacks` are those of the nodes that suspect the same, `missing`
     the others; `odd` is the rank that is elsewhere than all others, `overdue` the busy spans beyond their limits."""
 
     round: int

@@ -15,7 +15,7 @@ from typing import TypeAlias
 Shape: TypeAlias = tuple[bytes, ...]
 """A line without its numbers: what stands before, between and behind them. Empty for a line that is too long to be kept."""
 REACH = 32
-"""So many lines back a packed line may refer."""
+"""This many lines back a packed line may refer."""
 KEPT_MAX = 4_096
 """Lines of more bytes are not referred to."""
 _NUMBER = rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"

@@ -1,7 +1,7 @@
 """Asks all agents of a running job what their workers are doing, through the job's store.
 
-One query stands in the store at a time. Whoever finds another's waits until that one is withdrawn, or has stood for so long
-that its asker must be gone. A query that a store has lost is put again.
+One query stands in the store at a time. Whoever finds another's waits until that one is withdrawn, or has stood for so
+long that its asker must be gone. A query that a store has lost is put again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..store.port import StoreError
 from ..store.queries import Query, Reply
 
 OTHERS_S = 4.0
-"""Another's query may stand for so long."""
+"""Another's query may stand for this long."""
 _PAUSE_S, _PAUSE_MAX_S = 0.05, 0.5
 
 

@@ -34,7 +34,7 @@ PATH = "/v1/traces"
 QUEUE_MAX = 256
 """Spans that wait for the receiver. More are dropped."""
 CLOSE_S = 2.0
-"""The end waits so long for a receiver that does not answer."""
+"""The end waits this long for a receiver that does not answer."""
 NS = 1_000_000_000
 SERVICE = "elastic"
 

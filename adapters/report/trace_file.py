@@ -38,14 +38,14 @@ _QUEUE_MAX = 100_000
 _PAUSES_MAX = 10
 """The most pauses of the writer while further steps are taken."""
 END_TIMEOUT_S = 5.0
-"""The end of the job waits so long for the disk."""
+"""The end of the job waits this long for the disk."""
 _EACH = "write --trace=DIR/ and each gets a file"
 _PART_BYTES = 1 << 26
-"""A part that has so many bytes is followed by another."""
+"""A part of this many bytes is followed by another."""
 PARTS_KEPT = 3
-"""So many parts are kept beside the first."""
+"""How many parts are kept beside the first."""
 _NAME_BYTES = 200
-"""A file's name has so many bytes of the node's slot at most."""
+"""The most bytes of the node's slot in a file's name."""
 
 
 class TraceFile:
@@ -60,7 +60,7 @@ class TraceFile:
         pause_s: float = 0.0,
         part_bytes: int = _PART_BYTES,
     ) -> None:
-        """`pause_s`: steps are written when none has been taken for so long, and those who take them have no hurry."""
+        """`pause_s`: steps are written when none has been taken for this long, and those who take them have no hurry."""
         self._path = path
         self._end_timeout_s = end_timeout_s
         self._pause_s = pause_s

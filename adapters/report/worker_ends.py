@@ -44,9 +44,9 @@ from .end_reader import EndReader
 UNSTARTABLE = 127
 """The exit code of a worker that could not be started, as a shell has it."""
 _SEARCHED = 200
-"""So many of a log's last lines are searched for the exception that ended the worker."""
+"""This many of a log's last lines are searched for the exception that ended the worker."""
 _DRAIN_TIMEOUT_S = 1.0
-"""A failure's record waits so long for the end of the worker's own output."""
+"""A failure's record waits this long for the end of the worker's own output."""
 
 
 class How(Enum):

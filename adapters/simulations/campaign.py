@@ -61,7 +61,7 @@ class Calls:
     seed: int
     properties: tuple[tuple[str, str], ...] = ()
     nodes: int | None = None
-    """The ranks live in the workers of so many simulated nodes; None: there are no nodes."""
+    """The ranks live in the workers of this many simulated nodes; None: there are no nodes."""
 
     @property
     def sometimes(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ class MemoryStore:
     """The values that all clients of one job share."""
 
     def __init__(self, lease_s: float | None = None) -> None:
-        """Heartbeats stay for ever, or (with `lease_s`) until they were not renewed for so long."""
+        """Heartbeats stay for ever, or (with `lease_s`) until they were not renewed for this long."""
         self.lease_s = lease_s
         self.changed = threading.Condition()
         self.state: RendezvousState | None = None

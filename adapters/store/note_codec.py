@@ -37,7 +37,7 @@ BYTES_MAX = 1024
 _WHEN_MAX = 40
 ENDED_BYTES_MAX = SEEN_MAX * (_WHEN_MAX + 16) + BYTES_MAX
 TEXT_MAX = 2**16
-"""So many characters of what is known of one worker are told."""
+"""This many characters of what is known of one worker are told."""
 REPLY_BYTES_MAX = codec.STACKS_BYTES_MAX + 2 * TEXT_MAX
 IMPORTS_S_MAX = 1e6
 

@@ -17,9 +17,9 @@ from torch.distributed import DistError, DistNetworkError, PrefixStore, TCPStore
 from ...core.world import Endpoint
 
 _SLICE_S = 1.0
-"""torch waits so long at a time; this process hears nothing else meanwhile, no signal either."""
+"""torch waits this long at a time; this process hears nothing else meanwhile, no signal either."""
 ANSWER_S = 60.0
-"""torch's agent waits so long for a key by default, as with torch's own c10d."""
+"""torch's agent waits this long for a key by default, as with torch's own c10d."""
 COME, GONE = "elastic/come", "elastic/gone"
 _AGENTS = "elastic/agents"
 
@@ -38,7 +38,7 @@ class RoundStore:
     size: int
 
     def part(self, timeout_s: float) -> None:
-        """Say that this node needs the store no longer. Its server waits so long for the others to say so too."""
+        """Say that this node needs the store no longer. Its server waits this long for the others to say so too."""
         try:
             self.keys.set(f"{GONE}/{self.rank}", "")
             if self.rank == 0:

@@ -36,7 +36,7 @@ _TORCH_S_TABLE = "torch.distributed.elastic.events.handlers"
 QUEUE_MAX = 10_000
 """Items that wait for a handler. More are dropped."""
 END_TIMEOUT_S = 5.0
-"""The end of the job waits so long for a handler."""
+"""The end of the job waits this long for a handler."""
 
 Item = TypeVar("Item")
 

@@ -48,14 +48,14 @@ CHILDREN_S = 0.1
 _LEFT_MAX = 64
 _APPENDS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 NAMED_AFTER_S = 2.0
-"""Processes that outlive their worker for so long after its signal are named."""
+"""Processes that outlive their worker for this long after its signal are named."""
 TRACED_S = 0.5
-"""A dead worker whom a debugger traces is left for so long to the debugger's own wait."""
+"""A dead worker whom a debugger traces is left for this long to the debugger's own wait."""
 KILLED_MAX_S = 60.0
-"""A worker that was killed is given up if it is not dead after so long: a driver may hold one for some time."""
+"""A worker that was killed is given up if it is not dead after this long: a driver may hold one for some time."""
 _KILLED_LOOK_S = 1.0
 GIVE_UP_TIMEOUT_S = 1.0
-"""A worker that was found stuck in the kernel may take so long to die after all."""
+"""A worker that was found stuck in the kernel may take this long to die after all."""
 
 
 @define(eq=False)
@@ -103,7 +103,7 @@ class SubprocessWorkers:
     `console` are the descriptors that a tee'd worker's stdout and stderr are passed on to; `close_timeout_s` bounds the
     wait for workers that were killed by `close`; `spawner` makes the workers, and is closed with them; `failed` is called
     with an error that ends a thread of it; `remark` hears, from any thread, what people should know.
-    `linger_s`: what a worker that ends with 0 leaves in its group may run on for so long once the job is over. `disk` opens
+    `linger_s`: what a worker that ends with 0 leaves in its group may run on this long once the job is over. `disk` opens
     the files of its output. `close` has this `patience` with files and consoles. `on_stuck(local_rank, pid, text)` is called
     from the watcher's thread for a worker that was killed and does not die: it is to be given up.
     """

@@ -58,7 +58,7 @@ class Console:
             self._pending.clear()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until it takes more, at most so long."""
+        """Wait until it takes more, at most this long."""
         poll = select.poll()
         poll.register(self.number, select.POLLOUT)
         poll.poll(poll_ms(timeout_s))

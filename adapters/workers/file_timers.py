@@ -26,14 +26,14 @@ from ..clock import poll_ms
 from .error_files import leave_error_file, signal_name
 
 _REST_MAX = 65_536
-"""So many bytes of a line that does not end are kept; a client's lines are shorter than PIPE_BUF."""
+"""This many bytes of a line that does not end are kept; a client's lines are shorter than PIPE_BUF."""
 TIMERS_MAX = 65_536
 """Further timers are passed over: anybody who finds the pipe can write there."""
 _PID_MAX = 1 << 22
 """The kernel's limit."""
 _JOIN_TIMEOUT_S = 5.0
 _EARLY_S = 60.0
-"""An agent may take so long from a worker's start to following it; later another process may have its number."""
+"""An agent may take this long from a worker's start to following it; later another process may have its number."""
 
 
 @frozen

@@ -34,7 +34,7 @@ _LOST = Death(-signal.SIGKILL)
 
 _END_TIMEOUT_S = 5.0
 _ANSWER_TIMEOUT_S = 30.0
-"""A server that does not answer for so long counts as dead."""
+"""A server that does not answer for this long counts as dead."""
 
 
 class _Server:

@@ -36,7 +36,7 @@ _PASSES_MAX = 100
 _DESCRIPTORS_MAX = 1024
 """A worker's socket for reports has a number below this, as high as can be, so that the function opens low ones."""
 _GIVEN_MAX = 4
-"""So many descriptors come with a request."""
+"""This many descriptors come with a request."""
 NAMES = {1: "stdout", 2: "stderr"}
 
 

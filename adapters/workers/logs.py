@@ -36,7 +36,7 @@ from .worker_port import NOWHERE, Duplicate, Remark, Sink
 STDOUT, STDERR, ERROR_FILE, STACKS_FILE = "stdout.log", "stderr.log", "error.json", "stacks.txt"
 ERROR_FILE_VARIABLE = "TORCHELASTIC_ERROR_FILE"
 _NAME_BYTES_MAX = 180
-"""A file name has so many bytes of a run id at most; the file system allows 255 in all."""
+"""The most bytes of a run id in a file name; the file system allows 255 in all."""
 TAIL_BYTES_MAX = 65_536
 
 

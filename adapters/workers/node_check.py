@@ -36,9 +36,9 @@ _KEPT_MAX = 8_192
 _READ_MAX = 65_536
 _DRAINS_MAX = 64
 _DYING_TIMEOUT_S = 1.0
-"""The check waits so long for what was killed: the kernel may hold on to it."""
+"""The check waits this long for what was killed: the kernel may hold on to it."""
 _PASS_S = 0.01
-"""Each pass over what carries the token waits so long for what it killed: a device may hold on to one."""
+"""Each pass over what carries the token waits this long for what it killed: a device may hold on to one."""
 _VARIABLE = "ELASTIC_NODE_CHECK"
 
 

@@ -21,7 +21,7 @@ from ..terminal import printable
 from .reaper import cleans_up, command_of
 
 WAIT_TIMEOUT_S = 5.0
-"""A process that was killed is waited for so long: a driver may hold on to it for seconds."""
+"""A process that was killed is waited for this long: a driver may hold on to it for seconds."""
 _NAMED_MAX = 4
 _COMPILES = b"torch/_inductor/compile_worker/"
 

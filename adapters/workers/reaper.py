@@ -32,13 +32,13 @@ import time
 _PASSES_MAX = 100
 """Looks through /proc at most: a program that forks faster than it is killed must not keep this one for ever."""
 _DYING_TIMEOUT_S = 10.0
-"""The processes that one pass killed are waited for so long; a driver may take seconds to let go of one."""
+"""The processes that one pass killed are waited for this long; a driver may take seconds to let go of one."""
 _CLEANING_TIMEOUT_S = 5.0
 """A process that cleans up ends by itself within milliseconds, unless somebody else holds its pipe."""
 STARTING = "?"
 """The name of no group. The agent holds it while it starts processes."""
 _EXEC_TIMEOUT_S = 0.1
-"""A new worker may take so long from fork to exec: meanwhile it has closed the pipe and does not carry the token yet."""
+"""A new worker may take this long from fork to exec: meanwhile it has closed the pipe and does not carry the token yet."""
 _TRACKER = b"from multiprocessing.resource_tracker import main"
 _ARGUMENTS, _ENVIRONMENT = (48, 49), (50, 51)
 """The fields of /proc/PID/stat that say where these begin and end in its memory, numbered as proc(5) does."""

@@ -20,7 +20,7 @@ from attrs import define, field, frozen
 from ..launch_settings import Function, Kind, Program
 
 _FILES_MAX = 200
-"""So many files of the user's are read at most."""
+"""This many files of the user's are read at most."""
 _MAIN_OF_CHILD = "__mp_main__"
 """The name that multiprocessing gives the parent's main module, where the main module is its own."""
 _INSTALLED = ("site-packages", "dist-packages")

@@ -28,13 +28,13 @@ from .stack_text import as_traceback, main_thread, place
 from .start_up import StackHandler
 
 TIMEOUT_S = 1.0
-"""All workers together have so long to answer."""
+"""All workers together have this long to answer."""
 PY_SPY_S = 0.5
-"""Those that have not answered may be read by py-spy for so long."""
+"""Those that have not answered may be read by py-spy for this long."""
 TEXT_MAX = 2**17
-"""So many bytes of a worker's own text are read."""
+"""This many bytes of a worker's own text are read."""
 _SILENCE_S = 0.05
-"""A worker that took the signal and wrote nothing for so long has a handler of its own for it."""
+"""A worker that took the signal and wrote nothing for this long has a handler of its own for it."""
 _PAUSES_S = (0.0002, 0.0005, 0.001, 0.002, 0.004, 0.008)
 _TASKS_MAX = 64
 _NAME = "/memfd:elastic-stacks (deleted)"

@@ -46,11 +46,11 @@ _PACKET_MAX = 65_536
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 """The pauses after standbys that died."""
 _AFTER_S = 2.0
-"""Workers run for so long before the next standby is started."""
+"""Workers run for this long before the next standby is started."""
 _DEATHS_MAX = 3
-"""After so many deaths in a row nobody waits for standbys any longer."""
+"""After this many deaths in a row nobody waits for standbys any longer."""
 _ASKED_MAX = 20
-"""So many imports may be left to the workers, one after the other, because they ask for a variable of the round."""
+"""This many imports may be left to the workers, one after the other, because they ask for a variable of the round."""
 _PROBE_TIMEOUT_S = 30.0
 _CAP_SYS_NICE = 1 << 23
 _GPUS = "/dev/nvidia"

@@ -29,17 +29,17 @@ ROUNDS_MAX = 50
 SPANS_MAX = 1_000
 MARKS_MAX = 500
 LANES_MAX = 16
-"""The picture has so many nodes at most."""
+"""The most nodes in the picture."""
 SAID_MAX = 200
 """The most characters of a message in an event."""
 NAMES_MAX = 4
-"""An event names so many nodes, and counts more."""
+"""The most nodes that an event names; it counts the others."""
 GAPS_MAX = 50
 GONE_MAX = 64
 REFUSED_S = 3.0
-"""A store that refuses for so long is a silent one. Shorter gaps are nothing that people are told."""
+"""A store that refuses for this long is a silent one. Shorter gaps are nothing that people are told."""
 SILENT_S = 5.0
-"""And so is one that has not answered for so long: a question without an answer is given up then."""
+"""And so is one that has not answered for this long: a question without an answer is given up then."""
 
 DOES: Mapping[Status, SpanKind] = {
     Status.IN: "joining",

@@ -28,7 +28,7 @@ NAME_MAX, NAME_CHAR = 48, 6.9
 """The longest name of a lane in letters; the width of a letter in pixels. Lanes begin where the longest name ends."""
 
 LANES_EACH = 48
-"""Up to so many slots have a lane each."""
+"""The most slots that have a lane each."""
 ALIKE = 0.005
 """Times that differ by so much of the whole time look the same: 6 pixels."""
 

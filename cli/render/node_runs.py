@@ -22,7 +22,7 @@ WIDTH = 118
 LABEL = 12
 TIE = "\N{NO-BREAK SPACE}"
 ENOUGH = 10_000
-"""So many runs with all faults should show every "sometimes"; if not, the runs are drawn badly."""
+"""This many runs with all faults should show every "sometimes"; if not, the runs are drawn badly."""
 NO_FAULT = (Kind.START, Kind.SUCCEED)
 
 

@@ -25,7 +25,7 @@ LOOKS_S = 2.0
 
 @frozen
 class Quiet:
-    """A node's heartbeat had not been a new one for so long, at least and at most: between two looks nobody knows."""
+    """A node's heartbeat had not been a new one for this long, at least and at most: between two looks nobody knows."""
 
     least_s: float
     most_s: float

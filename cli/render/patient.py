@@ -45,7 +45,7 @@ class PatientText:
         return os.isatty(self._descriptor)
 
     def close(self, timeout_s: float) -> None:
-        """Wait so long for the reader. The stream cannot be used afterwards."""
+        """Wait this long for the reader. The stream cannot be used afterwards."""
         with self._changed:
             if self._changed.wait_for(lambda: not self._carried, timeout_s):
                 self._console.close()

@@ -14,7 +14,7 @@ from ...core.sim.tally import MANY, Recovered, Tally
 from .text import table
 
 PAIRS_MAX = 20
-"""A table has so many pairs of faults, those that came closest to their bound."""
+"""The most pairs of faults in a table: those that came closest to their bound."""
 PERCENTILES = (50, 90, 99)
 
 
@@ -35,7 +35,7 @@ class Row:
         return max(self.all, key=lambda each: each.share)
 
     def percentile(self, part: int) -> float:
-        """Return the time within which so many of 100 recoveries were over."""
+        """Return the time within which this many of 100 recoveries were over."""
         lasting = self.lasting
         return lasting[min(len(lasting) * part // 100, len(lasting) - 1)].took_s if lasting else 0.0
 

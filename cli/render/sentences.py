@@ -26,7 +26,7 @@ WAKES_S = 30.0
 """An agent that stood still has read within this time what happened meanwhile."""
 RANKS = 8
 PLACES = 6
-"""A sentence names so many nodes of one kind, and counts the others."""
+"""The most nodes of one kind that a sentence names; it counts the others."""
 
 
 def who(node: Node, host: str, state: RendezvousState | None, world: World | None = None) -> str:

@@ -28,7 +28,7 @@ def first_line(text: str) -> str:
 
 
 def time_of_day(when: str, after_s: float = 0.0) -> str:
-    """Return the time of day of a record, or so long after it, on this host's clock. Old records have no zone: theirs is as
+    """Return a record's time of day, or this long after it, on this host's clock. Old records have no zone: theirs is as
     it was written. Nothing for what is no time."""
     try:
         at = datetime.fromisoformat(when) + timedelta(seconds=after_s)

@@ -57,9 +57,9 @@ class Settings:
     """The settings of one call. All spans are in seconds, on this process's own clock."""
 
     soft_timeout: float = _positive(60.0)
-    """After so long without progress, the function is interrupted and all ranks start again."""
+    """After this long without progress, the function is interrupted and all ranks start again."""
     hard_timeout: float = _positive(90.0)
-    """After so long without progress, this process is killed."""
+    """After this long without progress, this process is killed."""
     heartbeat_timeout: float = _positive(30.0)
     """The silence after which the other ranks hold this one for dead."""
     barrier_timeout: float = _positive(120.0)
@@ -94,7 +94,7 @@ class Settings:
     max_repeats: int | None = field(default=None, validator=_count_or_none(0))
     """How often the same failure of this rank may repeat in a row before it closes the job."""
     repeat_window: float = _positive(60.0)
-    """User code that has run for so long has got on. A failure after that repeats no earlier one."""
+    """User code that has run for this long has got on. A failure after that repeats no earlier one."""
     fresh_after: int | None = field(default=5, validator=_count_or_none(1))
     """How often in a row the same failure of this rank may come before any progress. A fresh process then takes over."""
     on_interrupt: OnInterrupt = OnInterrupt.CLOSE

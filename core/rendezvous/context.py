@@ -291,7 +291,7 @@ class Context:
 
     @property
     def enters_with_many(self) -> bool:
-        """True if so many may be about to enter the open round that one is to write for all. A short last call, or a write
+        """True if this many may be about to enter the open round that one is to write for all. A short last call, or a write
         of mine that may still land, leaves no time for that."""
         state, settings = self.state, self.settings
         if state is None or state.complete or self.owed or self.entrants <= settings.helping_above:

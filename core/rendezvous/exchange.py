@@ -48,7 +48,7 @@ class Heartbeats:
 
 @frozen
 class Counted:
-    """The answer to `Propose`: so many have put down a proposal of its kind, this one included."""
+    """The answer to `Propose`: how many have put down a proposal of its kind, this one included."""
 
     count: int
 

@@ -329,7 +329,7 @@ def stands_still(held: Held, since: float | None) -> Held:
 
 
 def proposed(held: Held, proposal: Proposal, count: int, sent_at: float, now: float) -> Held:
-    """Return my memory after this proposal of mine was put down, as one of so many of its kind."""
+    """Return my memory after this proposal of mine was put down, as one of this many of its kind."""
     mine = Proposed(proposal, now, count)
     return _at(evolve(held, proposed=mine, asked_at=_asked_at(held, sent_at)), now)
 

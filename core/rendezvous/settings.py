@@ -22,7 +22,7 @@ FAILURES_MAX = 1_000
 
 @frozen
 class FailureLimit:
-    """How often a node may fail: with so many failures of its own within so many seconds it is set aside, if the others
+    """How often a node may fail: with this many failures of its own within this many seconds it is set aside, if the others
     suffice. Its first cool-down is as long, and each further one twice as long as the last."""
 
     failures: int = field()
@@ -60,7 +60,7 @@ class Settings:
     maximum."""
     keep_alive_interval: float = _positive(1.0)
     keep_alive_max_attempt: int = field(default=5)
-    """How many heartbeats may be missed. A node is dead after a silence of so many intervals (the TTL)."""
+    """How many heartbeats may be missed. A node is dead after a silence of this many intervals (the TTL)."""
     leave_timeout: float = _positive(5.0)
     overdue_timeout: float = _positive(45.0)
     """How long a member of the last world may take to come back: more than the grace of its workers."""

@@ -25,7 +25,7 @@ NODES_MAX = 4_096
 LOST_MAX = 8
 """The most nodes that the end of a round names as lost."""
 STAND_INS = 8
-"""So many nodes read all heartbeats while the coordinator is silent."""
+"""This many nodes read all heartbeats while the coordinator is silent."""
 BASE_MAX = 16
 """The longest base: how many consecutive store losses can be told apart before a world is complete again."""
 
@@ -82,7 +82,7 @@ COOLDOWN_MAX_S = 1e6
 @frozen
 class Failing:
     """What a node tells of itself when it ends a round by a failure: the number of its failures within its window, this one
-    included. With a `cooldown_s` above 0 they are too many: it is to be set aside for so long."""
+    included. With a `cooldown_s` above 0 they are too many: it is to be set aside for this long."""
 
     failures: int = field()
     cooldown_s: float = field(default=0.0)

@@ -76,7 +76,7 @@ class Faults:
             self.witness.judge.excused[process.node] = process.clock.shows(stood_until)
 
     def cuts(self, process: Process, out: float, into: float) -> None:
-        """Lose for so long what the node sends, and what is sent to it; 0: nothing of that."""
+        """Lose for this long what the node sends, and what is sent to it; 0: nothing of that."""
         now, trouble = self.future.now, process.trouble
         trouble.cut_out_until = max(trouble.cut_out_until, now + out if out else 0.0)
         trouble.cut_in_until = max(trouble.cut_in_until, now + into if into else 0.0)
@@ -121,7 +121,7 @@ class Faults:
         self.witness.lost_worlds.is_away(self.future.now + span)
 
     def loses(self, back: float | None = None) -> None:
-        """Let the store lose its memory, all of it or since so long ago, and have it judged that a world that ran stands
+        """Let the store lose its memory, all of it or the last of it, and have it judged that a world that ran stands
         again."""
         now, store, witness = self.future.now, self.store, self.witness
         lost = store.register

@@ -18,7 +18,7 @@ from .story import Setting
 LONG_S = 600.0
 """The time for a join in worlds with pauses and outages of minutes."""
 SLOWER = 20
-"""In patient worlds all but messages takes so many times as long."""
+"""By this factor all but messages takes longer in patient worlds."""
 
 
 def _nothing(choose: Choose, setting: Setting) -> Mapping[str, Any]:
@@ -30,7 +30,7 @@ class Feature:
     """One feature: a field of the setting that has one of these values."""
 
     one_in: int
-    """One world in so many has it."""
+    """One world in this many has it."""
     field: str
     values: tuple[float, ...]
     more: Callable[[Choose, Setting], Mapping[str, Any]] = _nothing

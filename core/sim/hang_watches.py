@@ -260,7 +260,7 @@ class HangWatches:
         return [each for node in world.nodes if (each := self.by_node[node]).hung and _works(each, world)]
 
     def _is_found(self, world: World, since: float) -> None:
-        """Judge L13: a world that has stood still for so long, while nothing else happened, has a worker that was blamed."""
+        """Judge L13: a world that stood still for this time, while nothing else happened, has a worker that was blamed."""
         members = [self.by_node[node] for node in world.nodes]
         register = self.network.store.register
         at_work = [each for each in members if register and each.node in register.those(Status.IN)]

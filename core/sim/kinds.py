@@ -93,7 +93,7 @@ class Row:
 
 
 def _away(*spans: float) -> Row:
-    """Return the row of what keeps a node, for so long, from others that may hold it for lost."""
+    """Return the row of what keeps a node, for this long, from others that may hold it for lost."""
     return Row(spans=spans, slowed=True, recovery=AWAY, deafens=True)
 
 
@@ -136,27 +136,27 @@ class Kind(Enum):
         return made
 
     PASS = "pass", Row(on=On.TIME, pool=None, spans=GAPS_S, slowed=True)
-    """Time passes: so many seconds."""
+    """Time passes: this many seconds."""
     CRASH = "crash", Row(recovery=("detect", "stop", "gather"))
     """The node is gone: agent and workers at once."""
     PAUSE = "pause", _away(0.5, 2.5, 4.0, 7.0, 15.0)
-    """The agent's process stands still for so long; its workers run on."""
+    """The agent's process stands still for this long; its workers run on."""
     KILL = "kill", Row(spans=(0.05, 0.5, 1.0, 3.0), recovery=("detect", "stop", "gather"))
     """The agent is killed; its workers are dead so much later, and its port refuses connections from then on."""
     PAUSE_HEART = "pause-heart", _away(2.5, 4.0, 7.0, 15.0)
-    """The agent's heart stands still for so long; the agent and its loop go on."""
+    """The agent's heart stands still for this long; the agent and its loop go on."""
     PAUSE_LOOP = "pause-loop", _away(0.5, 2.5, 7.0, 15.0)
-    """The loop of the agent's rendezvous stands still for so long; its heart beats on."""
+    """The loop of the agent's rendezvous stands still for this long; its heart beats on."""
     PAUSE_WAITER = "pause-waiter", _away(0.3, 2.5, 7.0, 15.0)
-    """The agent's waiter stands still for so long. What it was shown before comes as late."""
+    """The agent's waiter stands still for this long. What it was shown before comes as late."""
     SLOW = "slow", Row(stays=True, spans=(0.0, 0.1, 0.6, 1.5), recovery=("delays", *AWAY), deafens=True)
     """Every message of the node takes so much longer, each way, from now on (0: no longer)."""
     CUT = "cut", _away(0.5, 3.0, 6.5, 12.0)
-    """Nothing passes between the node and the store for so long."""
+    """Nothing passes between the node and the store for this long."""
     CUT_OUT = "cut-out", _away(1.0, 4.0, 8.0)
-    """What the node sends is lost for so long."""
+    """What the node sends is lost for this long."""
     CUT_IN = "cut-in", _away(1.0, 4.0, 8.0)
-    """What is sent to the node is lost for so long."""
+    """What is sent to the node is lost for this long."""
     LOSE_REPLY = "lose-reply", _question()
     """The answer to the node's next write is lost, after it was carried out."""
     LATE_WRITE = "late-write", _question(0.05, 1.0, 3.0, 8.0)
@@ -168,9 +168,9 @@ class Kind(Enum):
     GAP = "gap", _question(recovery="look")
     """The node is not told of the register's next change; its next look finds it."""
     OUTAGE = "outage", _outage(0.5, 3.0, 8.0)
-    """The store is away for so long, and remembers all."""
+    """The store is away for this long, and remembers all."""
     FULL = "full", _outage(0.5, 3.0, 8.0)
-    """The store takes no write for so long, as an etcd without space: it answers reads, and hears heartbeats."""
+    """The store takes no write for this long, as an etcd without space: it answers reads, and hears heartbeats."""
     FAIL = "fail", Row(needs=Needs.WORK, recovery=("check", "stop"))
     """A worker of the node exits with 1."""
     KILL_WORKER = "kill-worker", Row(needs=Needs.WORKERS, recovery=("check", "stop"))
@@ -198,13 +198,13 @@ class Kind(Enum):
     EMPTY = "empty", _loss()
     """The store has forgotten everything."""
     OLDER = "older", _loss(0.01, 0.5, 3.0, 12.0, 60.0)
-    """The store is restored from a backup that was made so long ago."""
+    """The store is restored from a backup that was made this long ago."""
     UNLINK = "unlink", _link()
     """Every link from and to the node breaks; new ones pass."""
     REFUSE = "refuse", _link(0.05, 1.0, 6.0, recovery=AWAY, costs=Costs.ITS_WORLD)
-    """The network breaks the links to the node, and refuses new ones in its name for so long."""
+    """The network breaks the links to the node, and refuses new ones in its name for this long."""
     MUTE = "mute", _link(0.5, 4.0, 12.0)
-    """Links from and to the node carry nothing for so long, and nobody is told."""
+    """Links from and to the node carry nothing for this long, and nobody is told."""
     NOTICE = (
         "notice",
         Row(
@@ -216,7 +216,7 @@ class Kind(Enum):
             recovery=("leave", "stop", "gather", "grow"),
         ),
     )
-    """The node is drained: it must be gone so many seconds later. It hears that on its host, or an operator tells the
+    """The node is drained: it must be gone this many seconds later. It hears that on its host, or an operator tells the
     register."""
     DRAIN_SEAT = (
         "drain-seat",
@@ -229,7 +229,7 @@ class Kind(Enum):
         ),
     )
     """An operator drains any node that the register names, dead or gone perhaps, or one that it names no longer: it must be
-    gone so many seconds later."""
+    gone this many seconds later."""
     UNFIT = "unfit", _check(2, ("leave", "gather"))
     """The node's next check finds it unfit."""
     HANG_CHECK = "hang-check", _check()

@@ -25,7 +25,7 @@ from .process import Process, Thread
 from .witness import Witness
 
 TAKEN_ONE_IN = 8
-"""The port of so many dead nodes is another program's when somebody connects to it."""
+"""How many dead nodes have a port that is another program's when somebody connects to it."""
 
 
 @define(eq=False)
@@ -67,11 +67,11 @@ class Links:
                 self._connects(process, lines[node])
 
     def is_mute(self, process: Process, span: float) -> None:
-        """Let no link of this node carry anything for so long."""
+        """Let no link of this node carry anything for this long."""
         process.trouble.mute_until = max(process.trouble.mute_until, self.future.now + span)
 
     def refuses(self, process: Process, span: float) -> None:
-        """Let the network break the links to this node, and refuse new ones in its name for so long."""
+        """Let the network break the links to this node, and refuse new ones in its name for this long."""
         process.trouble.refuses_until = max(process.trouble.refuses_until, self.future.now + span)
         self.breaks(process)
 

@@ -18,7 +18,7 @@ from ..world import Why
 from .process import Process
 
 KNOWN_BEATS = 4
-"""A verdict counts once it has been known for so many heartbeat intervals."""
+"""A verdict counts once it has been known for this many heartbeat intervals."""
 
 R10 = Law(
     "R10",

@@ -22,9 +22,9 @@ from .process import Process
 from .recoveries import TAILS
 
 KEPT_BEATS = 3
-"""After so many heartbeat intervals the register must again hold the world that ran."""
+"""After this many heartbeat intervals the register must again hold the world that ran."""
 FRESH_BEATS = 1.5
-"""With the fence on, a node is well if its last acknowledged heartbeat is no older than so many heartbeat intervals."""
+"""With the fence on, a node is well if its last acknowledged heartbeat is no older than this many heartbeat intervals."""
 
 R12 = Law(
     "R12",

@@ -16,7 +16,7 @@ from ..violation import Finding, check
 from ..world import Node
 
 NEWS_AT = 2
-"""So many questions in a row without an answer are a silence."""
+"""This many questions in a row without an answer are a silence."""
 
 L12 = Law(
     "L12",

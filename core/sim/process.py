@@ -22,7 +22,7 @@ from .kinds import Costs, Kind
 from .story import name
 
 GRID = 1e7
-"""A second has so many points of time."""
+"""The points of time in a second."""
 
 
 @frozen
@@ -113,7 +113,7 @@ class Loop:
     requests: int = 0
     second: int = 0
     asked_before: int = 0
-    """It had asked so many questions when this second began."""
+    """How many questions it had asked when this second began."""
     unsure: set[int] = field(factory=set)
     """It does not know the outcome of the writes with these numbers."""
     accused: tuple[int, float, frozenset[Node]] | None = None

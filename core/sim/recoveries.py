@@ -31,10 +31,10 @@ from .workers import CHECK_TIMEOUT_S
 REACH_S = 0.7
 """A node whose messages take longer than this, each way, is out of reach, whatever its TTL."""
 TURNS = 12
-"""A node asks at most so many questions, one after the other, on its way into a world."""
+"""The most questions that a node asks, one after the other, on its way into a world."""
 
 TAILS = 3
-"""So many messages of a recovery may take the longest time that this world has."""
+"""This many messages of a recovery may take the longest time that this world has."""
 
 L9 = Law(
     "L9",

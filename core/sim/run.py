@@ -26,7 +26,7 @@ from .swarm import setting as drawn
 
 HOP_S = 1.0
 SETTLE_ROUNDS = 3
-"""A healed world may need so many rounds in a row before it rests."""
+"""How many rounds in a row a healed world may need before it rests."""
 
 L2 = Law(
     "L2",

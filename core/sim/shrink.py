@@ -20,7 +20,7 @@ from .story import QUICK, SPAN_MAX, Operation, Setting, Story, slot
 
 TRIES = 3_000
 PAIRS_MAX = 24
-"""Up to so many operations, two that do not stand together are left out as well."""
+"""Up to this many operations, two that do not stand together are left out as well."""
 PLAIN_S = (1.0, 2.0, 5.0, 10.0, 30.0, 0.1, 0.01)
 """Spans, the plainest first."""
 SIZES = ("nodes", "min", "max")

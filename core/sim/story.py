@@ -102,16 +102,16 @@ class Setting:
     drift: float = field(default=0.0, validator=_at_least(0))
     """A clock is fast or slow by up to so much (1e-3: a millisecond per second)."""
     offset: float = field(default=100_000.0, validator=_at_least(0))
-    """A clock is ahead by up to so many seconds."""
+    """The most seconds that a clock is ahead."""
     tail: float = field(default=0.0, validator=_at_least(0))
-    """One message in a thousand takes so many seconds longer, one in five hundred half of that, and so on."""
+    """One message in a thousand takes this many seconds longer, one in five hundred half of that, and so on."""
     unlike: int = field(default=1, validator=_at_least(1))
-    """So many kinds of nodes: each kind has a role and a rack of its own, and one worker more than the last. Where there are
+    """The kinds of nodes: each has a role and a rack of its own, and one worker more than the last. Where there are
     three or more, a rank policy makes the nodes of a rack neighbours."""
     interval: float = field(default=1.0, validator=_at_least(0.01, 3600))
     """From one heartbeat to the next: ten messages at least, and an hour at most."""
     attempts: int = 5
-    """How many heartbeats may be missed. A node is dead after a silence of so many intervals."""
+    """How many heartbeats may be missed. A node is dead after a silence of this many intervals."""
     join: float = 600.0
     """The longest wait for a complete round."""
     last_call: float = 5.0
@@ -133,7 +133,7 @@ class Setting:
     links: int = field(default=0, validator=_no_or_yes)
     """1: the nodes keep links to each other."""
     node_failures: int = field(default=0, validator=_at_least(0))
-    """With so many failures of its own within the window a node is set aside. 0: never."""
+    """With this many failures of its own within the window a node is set aside. 0: never."""
     window: float = 8.0
     """The window of those failures, and the first cool-down."""
     checks: int = field(default=0, validator=_no_or_yes)
@@ -141,9 +141,9 @@ class Setting:
     notices: int = field(default=1, validator=_no_or_yes)
     """0: no node is given notice that it must be gone."""
     reserves: int = field(default=0, validator=_at_least(0))
-    """So many members of each world, the last ones, are its reserves; but never all of them."""
+    """This many members of each world, the last ones, are its reserves; but never all of them."""
     party: int = field(default=1, validator=_at_least(1, LOCAL_WORLD_SIZE_MAX))
-    """So many slots, one after the other, are a party: a newcomer of one waits for the others. 1: nobody waits."""
+    """This many slots, one after the other, are a party: a newcomer of one waits for the others. 1: nobody waits."""
     party_wait: float = 10.0
     """How long a newcomer waits for the rest of its party."""
     alone: int = field(default=0, validator=_at_least(0))
@@ -153,15 +153,15 @@ class Setting:
     codes: int = field(default=0, validator=_no_or_yes)
     """1: their exit codes say what becomes of the job (`core/inprocess/exits`). 0: a worker that fails exits with 1."""
     first_target: int = 0
-    """The job's first round waits for so many nodes without a last call. 0: for the maximum."""
+    """The job's first round waits for this many nodes without a last call. 0: for the maximum."""
     named: int = field(default=0, validator=_no_or_yes)
     """1: each node says which program its workers run, so another program beside it is refused."""
     echoes: int = field(default=0, validator=_no_or_yes)
     """1: workers that fail raise, begin to end or are killed, and their peers fail with them. 0: one exits with 1."""
     hang: float = field(default=0.0, validator=_at_least(0))
-    """After so long without a move of any worker of its world a hung worker is blamed, and ends. 0: nobody watches."""
+    """After this long without a move of any worker of its world a hung worker is blamed, and ends. 0: nobody watches."""
     standbys: float = field(default=0.0, validator=_at_least(0))
-    """A node's standbys are ready so many seconds after its start, and after each start of its workers, at most. 0: it has
+    """A node's standbys are ready this many seconds after its start, and after each start of its workers, at most. 0: it has
     none."""
 
     def __attrs_post_init__(self) -> None:

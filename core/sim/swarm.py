@@ -29,17 +29,17 @@ ONE_IN: Mapping[Pool, int] = {
     Pool.NOTICES: 7,
     Pool.CHECKS: 12,
 }
-"""One operation in so many is of this pool, in runs that have it at all. The others are common ones."""
+"""One operation in this many is of this pool, in runs that have it at all. The others are common ones."""
 LOSSES_MAX = 3
-"""At most so many losses in one run."""
+"""The most losses in one run."""
 VERDICTS_LOST_ONE_IN = 6
-"""One run in so many ends with a verdict that the store loses at once."""
+"""One run in this many ends with a verdict that the store loses at once."""
 LINGERS_S = (0.001, 0.003, 0.02)
 """How long after an operator's cancel, or after the last look, the store loses its memory."""
 LAST, LOOKS = 2, 20
-"""Such an end takes so many operations, and after so many lingers the store loses the verdict, whoever knows it."""
+"""How many operations such an end takes, and the lingers after which the store loses the verdict, whoever knows it."""
 LONG_GAPS = 3
-"""So many times as long are the gaps there: minutes of heartbeats in which nothing happens cost much and show little."""
+"""This many times as long are the gaps there: minutes of heartbeats in which nothing happens cost much and show little."""
 BURSTS = (
     "start {0}; late-write {0} 3; pass 0.3; drain {0}",
     "start {0}; late-write {0} 8; pass 2.02; crash {0}",
@@ -51,9 +51,9 @@ BURSTS = (
 )
 """Operations that go together: each alone is drawn often, one right after the other hardly ever."""
 HOURS_ONE_IN, HOURLY = 4, 30
-"""There one gap in so many is so many times as long again."""
+"""There one gap in this many is longer, by this factor."""
 WORKERS_MOST = 2
-"""So many workers a node has at most, where nodes are alike."""
+"""This many workers a node has at most, where nodes are alike."""
 WEIGHTS = (0, 0, 1, 4)
 
 
@@ -67,7 +67,7 @@ class Shape:
     backend: Backend | None = None
     faults: frozenset[Kind] = frozenset(DRAWN)
     operations: int = 40
-    """At most so many operations; each run has a budget of its own."""
+    """The most operations; each run has a budget of its own."""
     features: frozenset[str] = frozenset()
     """Each world has these features. Others are drawn."""
 
@@ -123,7 +123,7 @@ class Swarm:
     losses: int = field(init=False)
     """How often the store may still lose its memory."""
     knowing: int = field(init=False)
-    """The run ends with a verdict that the store loses once so many nodes know it. 0: it does not."""
+    """The run ends with a verdict that the store loses once this many nodes know it. 0: it does not."""
     looks: int = 0
     """How often it is still looked how many do."""
     left: int = field(init=False)

@@ -19,11 +19,11 @@ from .process import Process
 from .story import Setting
 
 OWN: Mapping[type, int] = {Write: 1, Look: 1, Propose: 0, Gather: 0, Observe: 2}
-"""A node may ask so many questions of this kind in one round, beside one for each version that it was shown, one for each
+"""The most questions of this kind of a node in one round, beside one for each version that it was shown, one for each
 prompt and, of heartbeats, one for each interval and each half TTL. It reads three times at once where it finds the
 coordinator dead, and then those who stand in for it."""
 VERSIONS = 5
-"""A node writes at most so many versions in one round, beside restores and evictions."""
+"""The most versions that a node writes in one round, beside restores and evictions."""
 KINDS: Mapping[type, str] = {
     Write: "writes",
     Look: "reads the register",
@@ -54,9 +54,9 @@ class Tally:
     state: RendezvousState | None = None
     """The last version that it was shown."""
     shown: int = 0
-    """It was shown so many versions of this round."""
+    """How many versions of this round it was shown."""
     prompts: int = 0
-    """So many times it had to ask again, though the register had not changed."""
+    """This many times it had to ask again, though the register had not changed."""
     asked: dict[type, int] = field(factory=lambda: dict.fromkeys(OWN, 0))
 
 

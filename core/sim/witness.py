@@ -34,7 +34,7 @@ from .story import Setting, name
 from .traffic import Traffic
 
 BEATS_LATE = 2
-"""A silence counts for so many heartbeats after it is over."""
+"""For how many heartbeats a silence counts after it is over."""
 
 L3 = Law(
     "L3",

@@ -33,7 +33,7 @@ ended the job for all, has heard of that, or has cancelled the job."""
 CHECKS_S = (0.01, 0.1, 0.5)
 """How long the check of a node takes."""
 CHECK_TIMEOUT_S = 4.0
-"""A check that hangs is killed after so long."""
+"""A check that hangs is killed after this long."""
 
 
 class Wrapped(Protocol):

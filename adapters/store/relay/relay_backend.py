@@ -36,7 +36,7 @@ class RelayBackend:
     """Nobody asks a rank anything."""
 
     def __init__(self, path: str, space: str, clock: Clock, timeout_s: float = TIMEOUT_S, rest_s: float = 0.0) -> None:
-        """With `rest_s` a wait is answered so long after a change, by what stands then: a restart makes several."""
+        """With `rest_s` a wait is answered this long after a change, by what stands then: a restart makes several."""
         self._path = path
         self._space = space
         self._clock = clock

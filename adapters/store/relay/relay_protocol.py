@@ -76,7 +76,7 @@ class WaitForChange(_Said, frozen=True):
     left_s: Annotated[float, Meta(ge=0)]
     """May be inf."""
     rest_s: Annotated[float, Meta(ge=0, le=_REST_MAX_S)] = 0.0
-    """A change is shown so long after it, with those that followed."""
+    """A change is shown this long after it, with those that followed."""
 
 
 class Heartbeat(_Said, frozen=True):

@@ -53,7 +53,7 @@ class Wait:
     due_at: float
     """It is answered then, whatever stands."""
     rest_s: float
-    """It is answered so long after a change."""
+    """It is answered this long after a change."""
     tell: Callable[[bytes], None]
     """This answers the client, from any thread, and hardly waits for it."""
     rests_until: float = math.inf

@@ -38,7 +38,7 @@ class Watching:
 
     clock: Clock
     still_s: float
-    """A helper that does not answer for so long is killed."""
+    """A helper that does not answer for this long is killed."""
     warn: Callable[[str], None]
     """This is called with a sentence for each death, from the thread."""
     end: Callable[[int], str]

@@ -27,7 +27,7 @@ _LOOK_S = 2.0
 _FEW = 16
 """So few descriptors left are too few for one more node."""
 _IDLE_LOOKS = 2
-"""Without a client in so many looks in a row, a program that outlived its parent ends."""
+"""Without a client in this many looks in a row, a program that outlived its parent ends."""
 
 _serves = threading.Event()
 """Set once the server takes the clients out of the backlog."""
@@ -41,7 +41,7 @@ def main(descriptor: int, outlives: bool) -> None:
     end = _started(threading.Thread(target=_end_with_stdin, args=(outlives,), daemon=True))
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     # torch's server asks for the name of each peer that connects, for its log, in the one thread that serves them all: a
-    # name server that takes 5 s to answer once held every agent up for so long. It needs no names, so it asks for none.
+    # name server that takes 5 s to answer once held every agent up for this long. It needs no names, so it asks for none.
     os.environ["RES_OPTIONS"] = "attempts:0"
     try:
         from torch.distributed import TCPStore  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ from .helper_watch import Watching, watch_alone
 from .wire import Address
 
 _STILL_S = 10.0
-"""A helper that does not answer for so long is killed: two TTLs of the agents, as they are if nobody names another."""
+"""A helper that does not answer for this long is killed: two TTLs of the agents, as they are if nobody names another."""
 
 
 @frozen

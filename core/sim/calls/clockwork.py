@@ -58,7 +58,7 @@ OF_MONITOR = frozenset({"monitor wants", "monitor signals again", *SAID})
 SPOKEN = frozenset({"monitor speaks", "monitor waits no longer"})
 """What it tells the register of a process that does not speak any longer."""
 LOOKS_MAX = 1_000
-"""So many looks in a row after which nothing is done are too many."""
+"""This many looks in a row after which nothing is done are too many."""
 
 
 def rules_of(settings: Settings) -> Rules:

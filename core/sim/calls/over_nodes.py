@@ -64,13 +64,13 @@ STEPS_S = (0.0, 0.0002, 0.001, 0.02)
 RESTS_S = (0.5, 3.0, 12.0)
 """For how long ranks have rested when a limit of theirs passes."""
 SILENT_S = 31.0
-"""After so long ranks hold each other for dead: the default of `heartbeat_timeout`, and more. Their agents know before."""
+"""After this long ranks hold each other for dead: the default of `heartbeat_timeout`, and more. Their agents know before."""
 TOO_LATE_S = 130.0
-"""For so long a rank waits for a world: the default of `barrier_timeout`, and more."""
+"""For this long a rank waits for a world: the default of `barrier_timeout`, and more."""
 OUTLIVES_S = 10.0
-"""No worker outlives its agent for so long."""
+"""No worker outlives its agent for this long."""
 ODDS = 20
-"""One step in so many is a fault of a rank, while faults are left."""
+"""One step in this many is a fault of a rank, while faults are left."""
 PATIENT = (Timer.COMPLETION, Timer.CONFIRM, Timer.STORE, Timer.SHORT, Timer.SOFT, Timer.HARD, Timer.STEADY)
 """Limits of a minute and more. One in `PATIENT_ODDS` passes while other nodes are on their way."""
 PATIENT_ODDS = 8

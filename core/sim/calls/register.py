@@ -208,7 +208,7 @@ def landed(world: World, write: Write, waited: bool = False) -> World:
 
 
 def given_up(rank: Rank) -> Rank:
-    """Return the rank after it gave up what was under way, or due: the store has not answered for so long."""
+    """Return the rank after it gave up what was under way, or due: the store has not answered for this long."""
     client = Client(evolve(rank.held, silent_since=LONG_AGO, tried_at=0.0), rank.agenda)
     client, _, _ = step(client, _next(rank), 0.0)
     return evolve(rank, agenda=client.agenda, held=_kept(rank.held, client.held))

@@ -25,13 +25,13 @@ Property: TypeAlias = Callable[[World, Move, World], Iterable[Finding]]
 """A law of a user's: it is given a world, a move, and the world after it, and yields names and sentences."""
 
 STEPS_MAX = 5_000
-"""A run that has not ended after so many steps never will (I17)."""
+"""A run that has not ended after this many steps never will (I17)."""
 ODDS = 12
-"""One step in so many is a fault, while faults are left."""
+"""One step in this many is a fault, while faults are left."""
 ODDS_OF_LOOP, FAULTS_OF_LOOP, RESTARTS_OF_LOOP = 4, 6, 12
 ODDS_OF_STARVING, FAULTS_OF_STARVING, SECTIONS_OF_STARVING = 4, 6, 6
 SOON = 40
-"""In one run of so many a timed move may come although others can move: limits pass on busy machines too."""
+"""In one run of this many a timed move may come although others can move: limits pass on busy machines too."""
 
 
 @frozen
@@ -85,11 +85,11 @@ STARVING = frozenset(("starves", "hangs", "fails here"))
 STARVING_ONE_IN = 12
 REPLACE_S = 0.5
 LASTING_ONE_IN, STILL_ONE_IN = 3, 120
-"""In one run of so many each step takes time. There a host stands still at one step in so many, while faults are left."""
+"""In one run of this many each step takes time; there a host stands still at one step in as many, while faults are left."""
 LOSES_ONE_IN, LOSSES_MAX = 8, 4
 """One run in this many has a store that forgets, or that hides the outcome of a write; and how often at most."""
 LARGE_ONE_IN = 5
-"""One run in so many has five to eight ranks, the others two to four."""
+"""One run in this many has five to eight ranks, the others two to four."""
 UNLIKE = Settings(
     soft_timeout=50.0,
     hard_timeout=83.0,
