@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from typing import Any, TypeAlias
 
 from attrs import define, field
@@ -21,6 +22,8 @@ from . import threads
 
 Header: TypeAlias = tuple[str, str]
 
+REQUEST_MAX = 8_192
+"""Bytes of a request, its headers included."""
 _PAUSE_S = 0.1
 """The pause after a client could not be accepted because no descriptor was free."""
 _LOOK_EVERY_S = 0.5
@@ -170,6 +173,24 @@ class Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer the request."""
         raise NotImplementedError
+
+    def setup(self) -> None:
+        """Read the request, so much of it as it may have."""
+        super().setup()
+        self.rfile.close()
+        said = b""
+        while b"\r\n\r\n" not in said and len(said) <= REQUEST_MAX and (piece := self.request.recv(REQUEST_MAX)):
+            said += piece
+        self._is_too_long = len(said) > REQUEST_MAX
+        self.rfile = BytesIO(said)
+
+    def handle(self) -> None:
+        """Answer the request, if it is not too long."""
+        if self._is_too_long:
+            self.command, self.request_version = "", self.protocol_version
+            self.reply(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        else:
+            super().handle()
 
     def do_HEAD(self) -> None:
         self.do_GET()

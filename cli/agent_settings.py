@@ -21,7 +21,6 @@ from ..adapters.launch_settings import (
     WatchdogSettings,
 )
 from ..adapters.workers.environment import TRACE, inherited
-from ..adapters.workers.interfaces import interface_variables
 from ..adapters.workers.logs import temporaries
 from ..adapters.workers.nvml import NoDevices
 from ..adapters.workers.programs import check_program
@@ -56,9 +55,6 @@ def launch_settings(
     """Return what the agent is to do. Raises Mistake."""
     spans, logs = rendezvous_settings(options), _logs(options, environment)
     signum = environment.get(STACKS_VARIABLE) or str(STACKS_SIGNAL)
-    several = options.nnodes[1] > 1
-    address = options.local_addr or where.own_address(spans.join_timeout if several else 0.0)
-    interfaces = interface_variables(environment, address) if several else {}
     return LaunchSettings(
         program=program,
         local_world_size=options.nproc_per_node,
@@ -68,7 +64,7 @@ def launch_settings(
         place=slurm.place(environment) if options.node_rank is None else (options.node_rank,),
         labels=options.labels,
         rank_keys=options.rank_policy,
-        address=address,
+        address=options.local_addr or where.own_address(),
         store=where.name,
         rendezvous=spans,
         group=_group(options, spans, environment),
@@ -77,7 +73,7 @@ def launch_settings(
         signals=options.signals_to_handle,
         linger_s=options.linger,
         drain=_drain(options),
-        environment={**inherited(environment), **_ranks_trace(options.trace), **interfaces},
+        environment={**inherited(environment), **_ranks_trace(options.trace)},
         virtual_local_rank=_virtual_local_rank(options, environment),
         cpus=_cpus(options, environment),
         peer_links=peer_links(options),

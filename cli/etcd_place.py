@@ -17,13 +17,13 @@ from ..adapters.clock import Clock
 from ..adapters.secret_variables import ETCD_PASSWORD
 from ..adapters.store.connection import AgentConnection, EtcdConnection
 from ..adapters.store.port import Denied
-from ..adapters.store.tcpstore.serving import has_route
+from ..adapters.store.tcpstore.serving import address_towards, has_route
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.terminal import why
 from ..core import rendezvous
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
-from .places import waited_address
+from .places import await_route
 
 if TYPE_CHECKING:
     from ..adapters.store.etcd.access import Access
@@ -59,10 +59,13 @@ class EtcdPlace:
         """Return the store's name, for people."""
         return ",".join(map(str, self.addresses))
 
-    def own_address(self, patience_s: float = 0.0) -> str:
-        """Return the address at which the other nodes reach this one, as far as this host can tell; `waited_address` has
-        the rule. Raises Unreachable."""
-        return waited_address(next(filter(has_route, self.addresses), self.addresses[0]), patience_s)
+    def own_address(self) -> str:
+        """Return the address at which the other nodes reach this one, as far as this host can tell."""
+        return address_towards(next(filter(has_route, self.addresses), self.addresses[0]))
+
+    def await_route(self, patience_s: float) -> bool:
+        """Wait for a route to one of the members; `await_route` of `places` has the rule."""
+        return await_route(self.addresses, patience_s)
 
 
 def etcd_place(options: LaunchOptions, environment: Mapping[str, str]) -> EtcdPlace:

@@ -52,8 +52,12 @@ from .render.text import count, say
 if TYPE_CHECKING:
     from ..adapters.report.metrics import AgentMetrics
     from ..adapters.report.telemetry_spans import AgentSpans
+    from ..adapters.store.secret import Secret
     from ..adapters.torch.telemetry import EventLog, MetricsLog, RendezvousLog
+    from .etcd_place import EtcdPlace
 
+_NO_ROUTE_S = 1.0
+"""How long an agent asks a store to which this host has no route: it was waited for already."""
 PATIENCE_S = 5.0
 """How long the end waits for a terminal that does not take the text."""
 
@@ -150,7 +154,7 @@ def _launched(
         raise Mistake(refused)
     token = tokens.store_token(options.rdzv_conf, environment)
     where = places.place(options, environment, token)
-    settings = evolve(launch_settings(options, program, where, environment), token=token)
+    settings = _settings(options, program, where, environment, token)
     say(*said, err=True)
     clock = SystemClock()
     err = PatientText(_stderr())
@@ -224,6 +228,28 @@ def _launched(
             err.write(printed(f"elastic  the clean-up at the end was not complete: {failure}"))
         err.close(PATIENCE_S)
     return report, lines
+
+
+def _settings(
+    options: LaunchOptions,
+    program: Program | Function,
+    where: places.Place | EtcdPlace,
+    environment: Mapping[str, str],
+    token: Secret | None,
+) -> LaunchSettings:
+    """Return what the agent is to do, with the address at which the other nodes reach this one, and the interface of that
+    for the workers' libraries. This waits for a route to the store; without one the agent soon says so, and ends."""
+    settings = evolve(launch_settings(options, program, where, environment), token=token)
+    if options.nnodes[1] == 1:
+        return settings
+    spans = settings.rendezvous
+    if not (options.local_addr or where.await_route(spans.join_timeout)):
+        spans = evolve(spans, join_timeout=min(spans.join_timeout, _NO_ROUTE_S))
+    from ..adapters.workers.interfaces import interface_variables  # a job of one node needs none
+
+    address = options.local_addr or where.own_address()
+    inherited = {**settings.environment, **interface_variables(environment, address)}
+    return evolve(settings, address=address, rendezvous=spans, environment=inherited)
 
 
 def _serving() -> Executor:

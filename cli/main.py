@@ -53,7 +53,7 @@ def run(arguments: list[str]) -> int:
     """Run one command line; return its exit code."""
     import click
 
-    from .mistakes import USAGE, Unreachable, one_line
+    from .mistakes import USAGE, one_line
     from .render.text import CannotPrint, say
     from .root import root
 
@@ -65,10 +65,10 @@ def run(arguments: list[str]) -> int:
         say(f"elastic: standard output: {reason}", err=True)
         return os.EX_IOERR
     except click.ClickException as mistake:
-        line, code = one_line(mistake), mistake.exit_code if isinstance(mistake, Unreachable) else USAGE
+        line = one_line(mistake)
         say(line, err=True)
         if arguments[:1] == ["launch"]:
             from .launch import leave_reply
 
-            leave_reply({"message": {"message": line.removeprefix("elastic: "), "errorCode": code}})
-        return code
+            leave_reply({"message": {"message": line.removeprefix("elastic: "), "errorCode": USAGE}})
+        return USAGE

@@ -20,12 +20,6 @@ class Mistake(click.UsageError):
     """Something in the command line, or in a variable, that cannot be meant."""
 
 
-class Unreachable(click.UsageError):
-    """The store's host cannot be reached from here. The exit code is that of a rendezvous that failed."""
-
-    exit_code = 3
-
-
 def one_line(error: click.ClickException) -> str:
     """Return the line that the user sees."""
     text = " ".join(f"elastic: {_said(error)}".split())

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from ..adapters.clock import Clock
 from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPStoreConnection
-from ..adapters.store.tcpstore.port_owner import stranger
+from ..adapters.store.tcpstore.port_owner import HIDDEN, stranger
 from ..adapters.store.tcpstore.serving import CannotServe, address_towards, has_route, is_loopback, is_own
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.workers.deaths import process_deaths
 from ..core import rendezvous
 from . import slurm, values
 from .launch_options import LaunchOptions
-from .mistakes import Mistake, Unreachable
+from .mistakes import Mistake
 from .render.text import say
 
 if TYPE_CHECKING:
@@ -84,8 +84,10 @@ class Place:
         ends_at, has_told = time.monotonic() + patience_s, False
         while is_own(self.endpoint) and (owner := stranger(self.endpoint)):
             text = f"{self.said_by}={self.endpoint}: the port belongs to {owner}, which serves no store"
-            if time.monotonic() >= ends_at:
+            if owner != HIDDEN and time.monotonic() >= ends_at:
                 raise Mistake(f"{text}; name another port, or end that program")
+            if owner == HIDDEN:  # it may be an agent in another container that starts its store
+                return
             if not has_told:
                 say(f"elastic: {text}; waiting for up to {patience_s:g} s", err=True)
                 has_told = True
@@ -96,27 +98,32 @@ class Place:
         """Return the store's name, for people."""
         return str(self.endpoint) if self.endpoint else "in memory"
 
-    def own_address(self, patience_s: float = 0.0) -> str:
-        """Return the address at which the other nodes reach this one, as far as this host can tell; `waited_address` has
-        the rule. The host of the store needs no route to itself. Raises Unreachable."""
-        if self.endpoint is None:
-            return "localhost"
-        return waited_address(self.endpoint, 0.0 if self.is_host else patience_s)
+    def own_address(self) -> str:
+        """Return the address at which the other nodes reach this one, as far as this host can tell."""
+        return address_towards(self.endpoint) if self.endpoint else "localhost"
+
+    def await_route(self, patience_s: float) -> bool:
+        """Wait for a route to the store; `await_route` of this module has the rule. Its host needs none to itself."""
+        return self.endpoint is None or bool(self.is_host) or await_route([self.endpoint], patience_s)
 
 
-def waited_address(endpoint: Address, patience_s: float) -> str:
-    """Return the address from which this host reaches the store, once it can: a pod may start before its service has a name,
-    and a host before its interface is up. The other nodes could not resolve the host's name in its place. Raises
-    Unreachable after `patience_s`; 0: the host's name is as good."""
-    ends_at = time.monotonic() + patience_s
-    if patience_s and not has_route(endpoint):
-        unknown = f"this host does not know {endpoint.host}, or has no route there"
-        say(f"elastic: {unknown}; waiting for up to {patience_s:g} s", err=True)
-        while not has_route(endpoint):
-            if time.monotonic() >= ends_at:
-                raise Unreachable(f"--rdzv-endpoint={endpoint}: {unknown}, after {patience_s:g} s (join_timeout)")
-            time.sleep(_LOOK_EVERY_S)
-    return address_towards(endpoint)
+def await_route(endpoints: Sequence[Address], patience_s: float) -> bool:
+    """Wait until this host knows the name of one of these hosts, and has a route there: a pod may start before its service
+    has a name, and a host before its interface is up. Before that a node has no address that others reach. Return False if
+    there is none after `patience_s`."""
+    ends_at, has_told = time.monotonic() + patience_s, False
+    while not any(map(has_route, endpoints)):
+        if time.monotonic() >= ends_at:
+            return False
+        if not has_told:
+            hosts = " or ".join(each.host for each in endpoints)
+            say(
+                f"elastic: this host does not know {hosts}, or has no route there; waiting for up to {patience_s:g} s",
+                err=True,
+            )
+            has_told = True
+        time.sleep(_LOOK_EVERY_S)
+    return True
 
 
 def place(options: LaunchOptions, environment: Mapping[str, str], token: Secret | None = None) -> Place | EtcdPlace:

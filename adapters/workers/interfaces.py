@@ -16,12 +16,14 @@ from pathlib import Path
 
 VARIABLES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 _SIOCGIFADDR = 0x8915
+_FAR = "192.0.2.1"
+"""An address that nobody has (RFC 5737). Nothing is sent there."""
 
 
 def interface_variables(environment: Mapping[str, str], address: str) -> dict[str, str]:
     """Return the variables that name this address's interface to those libraries, where the host's name leads to the
     loopback; none that the user has set."""
-    if all(name in environment for name in VARIABLES) or not name_is_loopback():
+    if all(name in environment for name in VARIABLES) or address == "localhost" or not name_is_loopback():
         return {}
     interface = interface_of(address)
     return {name: interface for name in VARIABLES if name not in environment} if interface else {}
@@ -33,16 +35,31 @@ def name_is_loopback() -> bool:
         found = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return True
-    return all(str(where[0]).startswith("127.") or where[0] == "::1" for *_, where in found)
+    return all(_is_loopback(str(where[0])) for *_, where in found)
 
 
 def interface_of(address: str) -> str:
-    """Return the name of the interface that has this address, or the address of this name; empty for none."""
+    """Return the name of the interface that has this address, or the address of this name. Of a name that leads to the
+    loopback, as the host's own may, it is the interface of the default route, or the only other one. Empty for none."""
     try:
         wanted = {str(where[0]) for *_, where in socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)}
     except (OSError, UnicodeError):
-        return ""
+        wanted = set()
+    wanted = {each for each in wanted if not _is_loopback(each)} or _outward()
     return next((name for names in (_of_ipv4(), _of_ipv6()) for name, own in names.items() if own & wanted), "")
+
+
+def _outward() -> set[str]:
+    """Return this host's address on the default route, or the IPv4 addresses of its only interface but the loopback."""
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((_FAR, 1))
+        return {str(probe.getsockname()[0])}
+    others = [own for own in _of_ipv4().values() if not any(map(_is_loopback, own))]
+    return others[0] if len(others) == 1 else set()
+
+
+def _is_loopback(address: str) -> bool:
+    return address == "::1" or address.startswith("127.")
 
 
 def _of_ipv4() -> dict[str, set[str]]:

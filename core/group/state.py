@@ -26,6 +26,9 @@ SPARED_S = 2.0
 ECHO_S = 0.5
 """How long the end of a round waits for its cause, where only echoes of a peer's failure are known."""
 
+LATE_S = 1.0
+"""How long after a peer's echo the kernel may report the death that the peer has heard."""
+
 
 class Phase(Enum):
     """The phase of the group. Torch's WorkerState is in brackets."""

@@ -14,6 +14,7 @@ from ..evolving import evolve
 from ..world import Ending, Generation, Node, Origin, Why, World
 from .state import (
     KILL_S,
+    LATE_S,
     SIGKILL,
     SIGTERM,
     SPARED_S,
@@ -732,6 +733,7 @@ def _ended_by_itself(group: Group, event: Exited) -> bool:
 
 def _was_killed(group: Group, event: Exited) -> bool:
     """Return True if somebody else has killed a worker and only echoes are known: this node sends SIGKILL later. The kernel
-    closes the sockets of a dead process before it reports the death, so its peers may be heard first."""
+    closes the sockets of a dead process before it reports the death, so its peers may be heard first; not by much."""
     is_open = group.failures.echo_at is not None or group.cause is Cause.OPEN
-    return is_open and event.code == -SIGKILL and group.kill_at is not None
+    is_soon = group.stopped_at is not None and event.died_at <= group.stopped_at + LATE_S
+    return is_open and is_soon and event.code == -SIGKILL and group.kill_at is not None

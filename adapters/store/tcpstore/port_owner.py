@@ -14,6 +14,8 @@ ANSWER_S = 0.5
 """A store that runs answers in this time."""
 AT_ONCE_S = 0.1
 """One that is idle answers in this time, and the processes of this host are not looked at."""
+HIDDEN = "another program"
+"""The owner's process cannot be seen: it is another user's, or in another container."""
 _LISTENS = "0A"
 _LAUNCHERS = ("elastic", "torchrun", "torch.distributed", "torch/distributed", "store_host.py")
 """A command with one of these words may be about to serve a store."""
@@ -31,7 +33,7 @@ def stranger(address: Address) -> str:
     if any(word in command for command in commands.values() for word in _LAUNCHERS) or _answers(address, ANSWER_S):
         return ""
     owners = [f"pid {pid} ({printable(command[:_COMMAND_MAX])})" for pid, command in sorted(commands.items())]
-    return ", ".join(owners) or "another program"
+    return ", ".join(owners) or HIDDEN
 
 
 def _answers(address: Address, timeout_s: float) -> bool:

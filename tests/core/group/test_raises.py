@@ -166,6 +166,7 @@ def test_a_worker_that_somebody_else_killed_is_the_cause_though_its_death_is_hea
     waits = led(*RUN, echo())
     assert commands(waits, exited(1, -9, at=1.2)) == (Record(1, -9, 1.2), FAILED)
     assert commands(led(*RUN, echo(), Elapsed(1.5)), exited(1, -9, at=1.7)) == (Record(1, -9, 1.7),)
+    assert commands(led(*RUN, echo(), Elapsed(1.5)), exited(1, -9, at=2.1)) == ()
     assert commands(led(*RUN, raised()), exited(1, -9, at=1.2)) == ()
     ours = led(*RUN, echo(), Elapsed(1.5), Elapsed(99.0))
     assert ours.kill_at is None and commands(ours, exited(1, -9, at=99.1)) == ()
