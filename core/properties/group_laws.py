@@ -42,6 +42,7 @@ from ..group.state import (
     Start,
     StartAgain,
 )
+from ..world import Ending, Why
 from .facts import Stepped
 from .law import ARMED, Answers, law
 
@@ -154,7 +155,8 @@ def G3(judge: Judge, it: Stepped) -> Answers:
 def G4(judge: Judge, it: Stepped) -> Answers:
     """Success is marked only when all workers are gone, and a failure in a running world (not what a worker raises because
     it is stopped) ends the round, an echo after 0.5 s, unless workers restart alone; there that of a worker does which is
-    not started again and never entered a wrapped call; a drained node of which a worker was ready to leave marks none."""
+    not started again and never entered a wrapped call; a drained node of which a worker was ready to leave marks none, and
+    no node cancels the job after a success."""
     after, kinds = it.after, it.kinds
     if Record in kinds or MarkDone in kinds:
         yield ARMED
@@ -165,6 +167,8 @@ def G4(judge: Judge, it: Stepped) -> Answers:
         yield "a worker is missing that never entered a call, and no round ends for it"
     if MarkDone in kinds and after.running:
         yield f"done while workers {sorted(after.running)} live"
+    if Close(Ending.CANCELLED, Why.ASKED) in it.commands and it.before.succeeded:
+        yield "cancels a job in which a worker has succeeded"
     if MarkDone in kinds and after.notice and after.ready and after.settings.alone is None:
         yield f"done though workers {sorted(after.ready)} were ready to leave, and had work left"
 
@@ -310,12 +314,14 @@ def _outlasts(group: Group) -> bool:
 @law("a group sets out for a world, or runs workers from now on", Stepped)
 def G10(judge: Judge, it: Stepped) -> Answers:
     """On its way into a world a group without workers remembers no world, no success and no timer of a stop, and workers
-    that run were sent no signal."""
+    that begin a world were sent no signal, and have all their restarts."""
     after = it.after
     if after.phase is Phase.RUNNING and it.moves:
         yield ARMED
         if after.stopped_at is not None:
             yield f"runs workers that were stopped at {after.stopped_at:g}"
+        if after.restarted:
+            yield f"begins a world with {after.restarted} restarts"
     if after.phase in (Phase.JOINING, Phase.CHECKING) and it.moves:
         yield ARMED
         of_old = after.world, after.done_at, after.kill_at

@@ -319,19 +319,21 @@ def _may_leave(past: Past, held: Held, at: float) -> bool:
     return done and _has_lasted(past.awake(past.done_at, at), held.settings.barrier_timeout)
 
 
-@law("a round is ended as fenced, or a job closed as one that cannot start", Decided)
+@law("a round is ended as fenced, or a job closed", Decided)
 def O6(judge: Judge, it: Decided) -> Answers:
     """FENCED is written by a node that was told of the world and runs no workers, CANNOT_START by one that could not
-    start."""
+    start, and a verdict names the round that its writer holds, and the writer."""
     me, past = it.held.node, judge.past(it.held.node)
     match it.edit:
         case End(_, Why.FENCED):
             yield ARMED
             if me in judge.running or not _was_told(past, it.held.state):
                 yield f"{me} ends a round as fenced whose workers it runs, or that it was never told of"
-        case Close(verdict) if verdict.why is Why.CANNOT_START:
+        case Close(verdict):
             yield ARMED
-            if not past.unstartable:
+            if (verdict.by, verdict.round) != (me, it.held.state.round if it.held.state else 0):
+                yield f"{me} closes the job in the name of {verdict.by}, or of round {verdict.round}"
+            if verdict.why is Why.CANNOT_START and not past.unstartable:
                 yield f"{me} closes the job because of a program that it could start"
         case _:
             pass

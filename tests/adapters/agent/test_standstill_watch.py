@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -69,3 +70,43 @@ def test_a_watch_that_never_looked_is_closed_at_once() -> None:
     watch = StandstillWatch(600.0, SystemClock(), lambda told: None, threads.shown)
     watch.follow(None)
     watch.close()
+
+
+BURNS = """
+import signal, time
+
+def burn(*_):
+    began = time.process_time()
+    while time.process_time() < began + 0.05:
+        pass
+    print("burnt", flush=True)
+
+signal.signal(signal.SIGUSR1, burn)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+def test_what_a_look_costs_a_worker_is_no_progress() -> None:
+    """A worker writes its stack itself, which takes CPU time."""
+    command, told = (sys.executable, "-c", BURNS), SimpleQueue[Standstill]()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as running:
+        looks = list[int]()
+        assert running.stdout is not None
+        running.stdout.readline()
+
+        def look() -> tuple[Seen, ...]:
+            assert running.stdout is not None
+            running.send_signal(signal.SIGUSR1)
+            looks.append(len(running.stdout.readline()))
+            return ()
+
+        watch = StandstillWatch(0.4, SystemClock(), told.put, threads.shown)
+        try:
+            watch.follow(Followers(WORLD, {0: Followed(running.pid, None, (), None)}, look))
+            assert comes_true(lambda: len(looks) >= 12)
+            assert told.qsize() == 1
+        finally:
+            watch.close()
+            running.kill()

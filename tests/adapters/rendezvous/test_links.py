@@ -246,6 +246,22 @@ def test_a_suspect_that_accepts_and_says_nothing_is_waited_for_however_long_it_t
         assert driven.told == [SUSPECT, GONE]
 
 
+def test_half_a_hello_is_forgotten_with_its_connection(agent: Make) -> None:
+    a, hello = agent("a"), spoken(Hello("run", node("b")))
+    with socket.create_server(("127.0.0.1", 0)) as port:
+        port.settimeout(TIMEOUT_S)
+        watches(a, "b", port.getsockname()[1])
+        first, _ = port.accept()
+        first.sendall(hello[:10])
+        until(lambda: any(each.heard for each in a.links._watched.values()))
+        first.close()
+        again, _ = port.accept()
+        with again:
+            again.sendall(hello)
+            until(is_up(a, "b"))
+            assert a.has_heard() == []
+
+
 def test_who_is_no_neighbour_any_longer_is_watched_no_longer(agent: Make) -> None:
     a, b, c = agent("a"), agent("b"), agent("c")
     watches(a, "b", b.links.server.port)

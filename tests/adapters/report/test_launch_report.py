@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import evolve
+from attrs import evolve, frozen
 from worlds import arrived, node, register, running, with_one_aside
 
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.report.launch_report import Report, Result, as_json, write_report
-from elastic.adapters.report.news import SuspectedHang
+from elastic.adapters.report.news import News, Observers, SuspectedHang
 from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.core import rendezvous
 from elastic.core.group import Alone, Outcome, Stopped
@@ -327,3 +327,21 @@ def test_the_json_names_the_nodes_that_are_set_aside() -> None:
     told = as_json(report(state=with_one_aside()))["set_aside"]
     assert told == [{"node": "b#1", "name": "b", "host": "b", "failures": 2, "cooldown_s": 600.0}]
     assert as_json(report())["set_aside"] == as_json(report(state=None))["set_aside"] == []
+
+
+@frozen
+class Patient:
+    """An observer that wants to be called at this time."""
+
+    until: float | None
+
+    def saw(self, news: News) -> None:
+        pass
+
+    def passed(self, now: float) -> None:
+        pass
+
+
+def test_the_observer_that_wants_to_be_called_first_is() -> None:
+    assert Observers(Patient(5.0), Patient(None), Patient(3.0)).until == 3.0
+    assert Observers(Patient(None)).until is None

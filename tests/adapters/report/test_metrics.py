@@ -51,6 +51,10 @@ def test_nothing_is_said_of_a_register_that_was_not_seen() -> None:
     assert found["elastic_store_up"] == 1 and not any(name.startswith("elastic_round") for name in found)
 
 
+def test_the_workers_of_a_spare_do_not_run() -> None:
+    assert after(arrived(TWO, "c"))["elastic_workers"] == after(TWO)["elastic_workers"] == 2
+
+
 def test_each_end_of_a_round_counts_once_by_its_cause() -> None:
     back = arrived(FAILED, "a b")
     lost = edited(back, "a", Evict(frozenset({node("b")})))

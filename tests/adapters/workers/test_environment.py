@@ -13,7 +13,7 @@ from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.workers.attempts import Attempt, again
 from elastic.adapters.workers.environment import OURS, command, environment, inherited
 from elastic.adapters.workers.progress import VARIABLE as PROGRESS
-from elastic.adapters.workers.worker_port import WorkerSpec
+from elastic.adapters.workers.worker_port import Sink, WorkerSpec
 from elastic.core.group import Alone
 from elastic.core.group import Settings as Group
 from elastic.core.ranks import assign
@@ -69,6 +69,15 @@ def test_workers_that_started_together_know_how_many_they_are_and_one_that_start
     paged = again(again(evolve(first, spec=evolve(first.spec, environment={PROGRESS: "/r/progress.4.3"})), 1, 0), 2, 0)
     assert paged.spec.environment[PROGRESS] == "/r/progress.4.3.2"  # a name may not grow with the starts
     assert again(evolve(first, error_file=Path("/logs/error.json")), 2, 0).error_file == Path("/logs/error.2.json")
+
+
+def test_the_reason_of_a_failure_is_looked_for_in_the_file_of_stderr_first() -> None:
+    out, errors = Path("/logs/stdout.log"), Path("/logs/stderr.log")
+    both = WorkerSpec(1, ("x",), {}, Sink(out), Sink(errors, console=False))
+    attempt = Attempt(SECOND, "host-b", 4, assign(WORLD)[SECOND], both, None)
+    assert (attempt.log, attempt.own_log) == (errors, errors)
+    one = evolve(attempt, spec=evolve(both, stderr=Sink()))
+    assert (one.log, one.own_log) == (out, None)
 
 
 def test_all_workers_of_a_round_meet_at_the_port_of_the_first_node() -> None:

@@ -18,6 +18,7 @@ from elastic.adapters.workers.error_files import (
     error_data,
     exit_sentence,
     last_exception,
+    leave_error_file,
     read_error_file,
     reply,
 )
@@ -225,3 +226,15 @@ def test_a_worker_that_elastic_ends_after_its_exception_failed_by_that() -> None
     late = "still running 2 s after its exception, told to end"
     fault = Fault(Node("n", 1), 0, 3, 1, 1, -15, 2.5, 4, "gpu", "", "x", remark=late, origin=Origin.RAISE)
     assert end_sentence(fault) == "uncaught exception"
+
+
+def test_the_error_file_that_came_first_stays(tmp_path: Path) -> None:
+    path = tmp_path / "error.json"
+    leave_error_file(path, "killed by its monitor", "callstack")
+    first = path.read_bytes()
+    leave_error_file(path, "ended")
+    assert path.read_bytes() == first
+    read = read_error_file(path)
+    assert read is not None and (read.message, read.callstack) == ("killed by its monitor", "callstack")
+    leave_error_file(tmp_path / "nowhere" / "error.json", "ended")
+    leave_error_file(None, "ended")

@@ -62,3 +62,25 @@ def test_a_child_that_outlives_the_others_is_spared() -> None:
     """The store's helper that was started last: the others still ask it."""
     said = subprocess.run([sys.executable, "-c", SPARED], stdout=subprocess.PIPE, text=True, check=True).stdout
     assert said == "None 0\n", "reaped by the orphans, so nobody knows its exit code any more"
+
+
+BEFORE = """
+import os, subprocess
+from elastic.adapters.workers.orphans import Orphans
+
+def dead(code):
+    child = subprocess.Popen(["sh", "-c", f"exit {code}"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    return child
+
+before = dead(7)
+orphans = Orphans()
+after, own = dead(8), dead(9)
+orphans.reap({own.pid})
+print(before.wait(), after.wait(), own.wait())
+"""
+
+
+def test_only_orphans_are_reaped_and_no_child_of_before_or_of_others() -> None:
+    said = subprocess.run([sys.executable, "-c", BEFORE], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert said == "7 0 9\n", "of what was reaped here nobody knows the exit code any more"

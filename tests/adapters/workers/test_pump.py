@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from processes import TIMEOUT_S, comes_true
 
-from elastic.adapters.workers.log_file import WAITING_MAX
+from elastic.adapters.workers.log_file import WAITING_MAX, LogFile, LogWriter
 from elastic.adapters.workers.prefixed_lines import LINE_MAX, cut, last, matching
 from elastic.adapters.workers.pump import PENDING_MAX, LogPump, Stream
 from elastic.adapters.workers.worker_port import Duplicate
@@ -512,3 +513,20 @@ def test_a_progress_bar_is_seen_to_move() -> None:
     assert cut(b" 11%\r", b">") == (b"", b" 11%\r")
     assert last(b" 11%\r", b">") == b"> 11%\n"
     assert last(b"", b">") == b""
+
+
+def test_a_file_that_fails_as_it_is_closed_is_not_whole(tmp_path: Path) -> None:
+    """Some file systems write only then."""
+    ended, errors = SimpleQueue[None](), list[BaseException]()
+    writer, file = LogWriter(lambda: None, errors.append), LogFile(NO_DESCRIPTOR, tmp_path / "stdout.log")
+    writer.start()
+    writer.end(file, lambda: ended.put(None))
+    ended.get(timeout=TIMEOUT_S)
+    assert file.error is not None and file.error.errno == errno.EBADF
+    assert not file.is_whole
+    assert writer.stop(time.monotonic() + TIMEOUT_S)
+    assert errors == []
+
+
+NO_DESCRIPTOR = 2**30
+"""No process has so many."""

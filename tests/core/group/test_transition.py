@@ -387,6 +387,11 @@ def test_leaving_workers_have_the_shutdown_timeout_then_SIGKILL() -> None:
     assert led(*LEAVING, Gone(1.5), Elapsed(31.0)).until is None
 
 
+def test_leaving_what_the_register_knows_is_known_after_a_kill_too() -> None:
+    spans = Settings(shutdown_timeout=2.0)
+    assert led(*LEAVING, Gone(1.5), Elapsed(3.0), Reaped(3.1), settings=spans).phase is Phase.ENDED
+
+
 def test_leaving_with_workers_the_leave_timeout_passes_and_the_workers_still_have_theirs() -> None:
     assert led(*LEAVING).until == 6.0
     assert told(led(*LEAVING), Elapsed(6.0)) == (Phase.LEAVING, ())

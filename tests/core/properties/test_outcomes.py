@@ -420,6 +420,15 @@ def test_an_operator_drains_no_node_that_the_job_needs_unless_it_insists() -> No
     assert broken(Operated(Why.NO_JOB, state, insists=False)) == "O2"
 
 
+def test_a_node_closes_the_job_in_its_own_name_and_in_the_round_that_it_holds() -> None:
+    state = evolve(running("a b"), round=3)
+
+    def closes(by: str, round: int) -> str | None:
+        return broken(decides(state, CloseJob(Verdict(Ending.CANCELLED, round, node(by), Why.ASKED)), 1.0))
+
+    assert [closes("a", 3), closes("b", 3), closes("a", 0)] == [None, "O6", "O6"]
+
+
 def test_an_operator_is_refused_only_a_node_that_is_gone_or_that_the_job_needs() -> None:
     notice = Notice(1.0, "a test")
     state = edited(edited(running("a b c", size="2:3"), "c", Done(0)), "c", Leave())

@@ -32,6 +32,7 @@ from elastic.core.group.state import (
     Start,
     StartAgain,
 )
+from elastic.core.group.state import Close as CloseJob
 from elastic.core.group.state import Reaped as GroupReaped
 from elastic.core.properties.facts import (
     Fact,
@@ -532,6 +533,18 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G8", stepped(ON, over(), Phase.MOVING, Join())),
         ("G8", stepped(WAY, ready(1, generation=1), Phase.RUNNING, Move(WORLD))),
         ("G10", stepped(led(ready()), beat(), Phase.RUNNING, Start(WORLD), running={0}, stopped_at=0.0)),
+        ("G10", stepped(WAY, ready(1), Phase.RUNNING, Move(WORLD), restarted=1)),
+        (
+            "G4",
+            stepped(
+                evolve(ON, succeeded=True),
+                exited(0, 76),
+                Phase.STOPPING,
+                Record(0, 76, 0.0),
+                CloseJob(Ending.CANCELLED, Why.ASKED),
+                running=NOBODY,
+            ),
+        ),
         ("G10", stepped(led(ready()), over(), Phase.JOINING, Join())),
         ("G10", stepped(led(*SUCCEED), over(), Phase.JOINING, Join(), world=None)),
         ("G10", stepped(REAPED, GroupReaped(1.0), Phase.JOINING, Join(), world=None)),

@@ -170,7 +170,7 @@ def test_a_step_arms_what_speaks_of_it(events: tuple[Event, ...], last: Event, l
         (End(0, Why.FENCED), {"O6"}),
         (Close(Verdict(Ending.FAILED, 0, A, Why.CANNOT_START)), {"O6"}),
         (End(0, Why.FAILED), {"B5"}),
-        (CANCEL, set()),
+        (CANCEL, {"O6"}),
     ],
     ids=str,
 )

@@ -8,9 +8,9 @@ import pytest
 from attrs import evolve
 from worlds import arrived, edited, node, nodes, profile, register, reseated, running
 
-from elastic.core.rendezvous import Arrive, Done, End, Leave, RendezvousState, Status
+from elastic.core.rendezvous import Arrive, Done, Drain, End, Leave, RendezvousState, Status
 from elastic.core.rendezvous.sightings import Sighting, Sightings, observe, refreshed, signs_of_life
-from elastic.core.world import Why
+from elastic.core.world import Notice, Why
 
 A, B = node("a"), node("b")
 FRESH_AFTER = 2.0
@@ -159,6 +159,8 @@ def test_a_seat_changed_by_another_node_is_no_sign_of_life() -> None:
     promoted = edited(spare, "b", Leave())
     assert signs(spare, promoted) == frozenset()
     assert signs(RUNNING, OPEN) == frozenset()
+    done = edited(RUNNING, "a", Done(0))
+    assert signs(done, edited(done, "b", Drain(A, Notice(30.0, "a test")))) == frozenset()
     gone = edited(edited(RUNNING, "a", Done(0)), "a", Leave())
     assert signs(edited(RUNNING, "a", Done(0)), gone) == frozenset()
 
