@@ -9,6 +9,7 @@ has ended, or its end of the socket is closed, the server kills all its descenda
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from typing import Any
 from attrs import frozen
 
 from .. import pidfds
+from ..clock import poll_ms
 from ..secret_variables import without_secrets
 from . import function
 from .function import Call, receive, send
@@ -34,27 +36,48 @@ _LOST = Death(-signal.SIGKILL)
 
 _END_TIMEOUT_S = 5.0
 _ANSWER_TIMEOUT_S = 30.0
-"""A server that does not answer for this long counts as dead."""
+"""A server that runs nothing of the user's and does not answer for this long counts as dead."""
 
 
 class _Server:
-    """A server, and the socket to it."""
+    """A server, and the socket to it. One that `loads` says so once it has imported the user's code, which takes its time.
+    The pidfd tells of its death even if the program ignores SIGCHLD, so that the kernel reaps it."""
 
-    def __init__(self, pid: int, control: socket.socket) -> None:
-        self.pid = pid
+    def __init__(
+        self, pid: int, control: socket.socket, *, loads: bool = False, answer_timeout_s: float = _ANSWER_TIMEOUT_S
+    ) -> None:
+        self._pid = pid
+        self._pidfd = pidfds.opened(pid)
         self._control = control
-        self._control.settimeout(_ANSWER_TIMEOUT_S)
+        self._control.settimeout(answer_timeout_s)
+        self._answer_timeout_s = answer_timeout_s
+        self._loads = loads
         self._answers = True
 
     def ask(self, content: Mapping[str, Any], descriptors: Sequence[int] = ()) -> Mapping[str, Any] | None:
-        """Return its answer; None if it has died, even if nothing else shows that yet."""
+        """Return its answer; None if it has died, even if nothing else shows that yet. One that did not answer in time is
+        never asked again: its late answer would be taken for another one."""
+        if not self._answers:
+            return None
         try:
+            if self._loads:
+                self._heard(None)
+                self._loads = False
             send(self._control, content, descriptors)
-            answer = receive(self._control)
+            answer = self._heard(self._answer_timeout_s)
         except OSError:
             answer = None
         self._answers = answer is not None
         return answer[0] if answer else None
+
+    def _heard(self, timeout_s: float | None) -> tuple[dict[str, Any], list[int]] | None:
+        """Return its next message, None at the end. It has died if nothing came and its pidfd says so: what it imported may
+        have started processes that hold its socket. Raises OSError."""
+        poll = select.poll()
+        for descriptor in (self._control.fileno(), self._pidfd):
+            poll.register(descriptor, select.POLLIN)
+        ready = poll.poll(None if timeout_s is None else poll_ms(timeout_s))
+        return receive(self._control) if self._control.fileno() in dict(ready) else None
 
     def forked(self, content: Mapping[str, Any], streams: Mapping[int, int], reports: int | None = None) -> _Forked:
         """Return the worker that it forks: with these descriptors, by the numbers that they have there. Raises OSError."""
@@ -66,24 +89,24 @@ class _Server:
             raise OSError(code, why)
         return _Forked(self, answer["pid"])
 
-    def _reaped(self) -> Death | None:
-        return _LOST if os.waitpid(self.pid, os.WNOHANG)[0] else None
-
     def is_alive(self) -> bool:
-        return self._answers and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        return self._answers and not died_within(self._pidfd, 0.0)
 
     def close(self) -> None:
         """Have it kill what is left of its workers, and end. One that does not is killed itself."""
+        self._answers = False
         with suppress(OSError):  # which also tells if a copy of this process holds the socket
             self._control.shutdown(socket.SHUT_RDWR)
         self._control.close()
-        pidfd = pidfds.opened(self.pid)
         try:
-            died_within(pidfd, _END_TIMEOUT_S)
+            if not died_within(self._pidfd, _END_TIMEOUT_S):
+                pidfds.send(self._pidfd, signal.SIGKILL)
+                died_within(self._pidfd, _END_TIMEOUT_S)
+            os.waitpid(self._pid, os.WNOHANG)
+        except (ProcessLookupError, ChildProcessError):
+            pass  # the kernel has reaped it
         finally:
-            os.close(pidfd)
-        os.kill(self.pid, signal.SIGKILL)
-        until(self._reaped, _END_TIMEOUT_S)
+            os.close(self._pidfd)
 
 
 @frozen
@@ -169,9 +192,9 @@ def forking(call: Call, folder: str) -> Forking:
     return Forking(lambda: _fork(call, folder), again=False)
 
 
-def fork_server(folder: str) -> Forking:
+def fork_server(folder: str, answer_timeout_s: float = _ANSWER_TIMEOUT_S) -> Forking:
     """Start method `forkserver`."""
-    return Forking(lambda: _execute(folder, "-u", "-P"), again=True)
+    return Forking(lambda: _execute(folder, "-u", "-P", answer_timeout_s=answer_timeout_s), again=True)
 
 
 def _fork(call: Call, folder: str) -> _Server:
@@ -192,7 +215,8 @@ def _fork(call: Call, folder: str) -> _Server:
     return _Server(pid, ours)
 
 
-def _execute(folder: str, *options: str) -> _Server:
+def _execute(folder: str, *options: str, answer_timeout_s: float = _ANSWER_TIMEOUT_S) -> _Server:
+    """Execute a server. One that has a folder loads the call in it first."""
     ours, theirs = socket.socketpair()
     number = str(theirs.fileno())
     command = [
@@ -209,4 +233,4 @@ def _execute(folder: str, *options: str) -> _Server:
     with theirs:
         process = subprocess.Popen(command, env=without_secrets(), pass_fds=[theirs.fileno()], start_new_session=True)
     process.returncode = 0  # it is reaped here, and not when it is thrown away
-    return _Server(process.pid, ours)
+    return _Server(process.pid, ours, loads=bool(folder), answer_timeout_s=answer_timeout_s)

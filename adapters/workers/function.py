@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import struct
@@ -35,6 +36,7 @@ _PASSES_MAX = 100
 """A program that forks faster than it is killed must not keep the server for ever."""
 _DESCRIPTORS_MAX = 1024
 """A worker's socket for reports has a number below this, as high as can be, so that the function opens low ones."""
+_REAP_EVERY_MS = 1000
 _GIVEN_MAX = 4
 """This many descriptors come with a request."""
 NAMES = {1: "stdout", 2: "stderr"}
@@ -151,7 +153,7 @@ def serve(control: socket.socket, load: Callable[[], Call], folder: str) -> None
     """Fork and reap workers as requested, until the agent has gone; then kill all their descendants, whatever they hide:
     the kernel gives this process their orphans."""
     server, before = os.getpid(), signal.getsignal(signal.SIGTERM)
-    workers: set[int] = set()
+    kept = set(_children())  # others wait for these: what the user's import has started, and the workers
 
     def end(signum: int, frame: object) -> None:  # the agent's thread has ended
         if os.getpid() == server:
@@ -167,21 +169,29 @@ def serve(control: socket.socket, load: Callable[[], Call], folder: str) -> None
             signal.signal(signum, signal.SIG_IGN)
             restored.append(signum)
     _adopt_orphans()
+    poll = select.poll()
+    poll.register(control.fileno(), select.POLLIN)
     with suppress(OSError):
-        while request := receive(control):
+        while True:
+            came = poll.poll(_REAP_EVERY_MS)
+            _reap_orphans(kept)
+            if not came:
+                continue
+            request = receive(control)
+            if request is None:
+                break
             content, descriptors = request
             if "reap" in content:
                 ended = _reaped(content["reap"])
                 if ended:
-                    workers.discard(content["reap"])
+                    kept.discard(content["reap"])
                 send(control, ended)
                 continue
-            _reap_orphans(workers)
             if "command" in content:
                 answer = _executed(content, descriptors, restored)
             else:
                 answer = _forked(content, descriptors, control, load, folder, before)
-            workers.add(answer.get("pid", 0))
+            kept.add(answer.get("pid", 0))
             send(control, answer)
     _kill_descendants()
 
@@ -200,10 +210,10 @@ def _children() -> list[int]:
     return found
 
 
-def _reap_orphans(workers: set[int]) -> None:
+def _reap_orphans(kept: set[int]) -> None:
     """Reap the dead that this process has adopted. The agent asks for the workers."""
-    with suppress(OSError):  # no descriptor for now: at the next request
-        for pid in set(_children()) - workers:
+    with suppress(OSError):  # no descriptor for now: at the next pass
+        for pid in set(_children()) - kept:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
 
@@ -376,11 +386,13 @@ def main(folder: str, control: str | None = None) -> None:
     if control is None:
         work(lambda: loaded(folder), folder)
         return
-    if folder:
-        with suppress(Exception):  # each worker meets it again, and says so
-            loaded(folder)
     with socket.socket(fileno=int(control)) as agent:
         agent.set_inheritable(False)
+        if folder:
+            with suppress(Exception):  # each worker meets it again, and says so
+                loaded(folder)
+            with suppress(OSError):  # the agent has gone
+                send(agent, {})
         serve(agent, lambda: loaded(folder), folder)
 
 

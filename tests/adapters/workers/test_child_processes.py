@@ -588,7 +588,7 @@ def test_a_generation_costs_no_descriptors_and_leaves_none_at_the_end(
     quiet = os.open("/dev/null", os.O_WRONLY)
     before = descriptors()
     node = make(console=(quiet, quiet))
-    to_server = [target for _, target in descriptors() - before if target.startswith("socket:")]
+    to_server = [target for _, target in descriptors() - before if target.startswith(("socket:", "anon_inode:[pidfd]"))]
     out = Sink(tmp_path / "out")
     for _ in range(30):
         node.run("echo a", "echo b >&2", stdout=out, stderr=Sink(tmp_path / "err", console=False))
