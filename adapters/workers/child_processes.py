@@ -165,7 +165,7 @@ class SubprocessWorkers:
             raise RuntimeError(f"start: {state}")
         self._left_behind = [process for process in self._left_behind if process.reap(0.0) is None]
         if self._left_behind:
-            raise CannotStart("; ".join(_still_there(process.pid) for process in self._left_behind))
+            raise Shortage("; ".join(_still_there(process.pid) for process in self._left_behind))
         try:
             self._spawner.check(specs)
             return self._start(specs)
@@ -278,9 +278,7 @@ class SubprocessWorkers:
             self._watcher.stop,
             partial(self.signal, signal.SIGKILL),
             self._reap_all,
-            lambda: self._guard.close(
-                [each.pid for each in self._left_behind]
-            ),  # and what cleans up has its time, before a server's descendants are killed
+            self._close_guard,  # what cleans up has its time, before a server's descendants are killed
             self._spawner.close,
             partial(self._patience.spend, self._pump.close),
             self._disk.close,

@@ -24,7 +24,8 @@ class CannotStart(Exception):
 
 
 class Shortage(Exception):
-    """The host lacks processes, threads, descriptors or memory to start workers, and may have them again."""
+    """The host lacks processes, threads, descriptors or memory to start workers, and may have them again. Or a worker that
+    was killed is not dead yet: it may hold what the next one needs."""
 
 
 _PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
@@ -172,7 +173,7 @@ class Workers(Protocol):
 
     def give_up(self, local_rank: int, pid: int) -> Exit | None:
         """Collect a worker that may not die when it is killed; None if it is collected already. If it lives on, it is left
-        behind, and until it has died `start` refuses."""
+        behind, and until it has died `start` raises Shortage."""
 
     def left(self) -> Sequence[int]:
         """Return the living processes that workers which ended with 0 have left."""

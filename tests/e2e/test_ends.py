@@ -82,6 +82,21 @@ def test_a_worker_that_a_debugger_stops_in_its_exit_does_not_hold_the_launcher(l
     assert comes_true(lambda: not is_alive(held.pid))
 
 
+def test_a_node_whose_killed_worker_is_held_for_a_while_restarts_once_it_is_dead(launch: Launcher) -> None:
+    job = launch("--nproc-per-node=2", "--max-restarts=9", "--grace=1", SIGNALLED, "end")
+    first, held = sorted(job.hears(2), key=lambda told: told.rank)
+    with subprocess.Popen([sys.executable, "-c", TRACES_EXIT, str(held.pid)], stdout=subprocess.PIPE) as debugger:
+        try:
+            assert debugger.stdout and debugger.stdout.readline() == b"traces\n"
+            os.kill(first.pid, signal.SIGKILL)
+            job.says(f"a worker that has ended (pid {held.pid}) is held by ")
+        finally:
+            debugger.kill()
+    job.hears(2)
+    job.signal(signal.SIGTERM)
+    assert job.ends().code == 143
+
+
 LEAVES = PROGRAMS / "leaves.py"
 
 

@@ -482,7 +482,7 @@ def test_a_worker_that_a_debugger_holds_when_it_is_killed_is_left_behind_and_the
             assert node.collect(node.dead()).code == -signal.SIGKILL
             killed = f"a worker that has ended (pid {pid}) is held by {held}, which traces it: end that"
             assert remarks.get(timeout=TIMEOUT_S) == killed
-            with pytest.raises(CannotStart, match="which traces it: end that"):
+            with pytest.raises(Shortage, match="which traces it: end that"):
                 node.start("exit 0")
         finally:
             debugger.kill()
@@ -520,7 +520,7 @@ def test_a_worker_that_a_debugger_stops_in_its_exit_is_told_and_given_up(node: N
             assert node.stuck.get(timeout=TIMEOUT_S) == (0, pid, text)
             ended = node.workers.give_up(0, pid)
             assert ended and ended.code == -signal.SIGKILL and is_alive(pid)
-            with pytest.raises(CannotStart, match="which traces it: end that"):
+            with pytest.raises(Shortage, match="which traces it: end that"):
                 node.start("exit 0")
         finally:
             debugger.kill()
@@ -574,7 +574,7 @@ def test_a_worker_that_does_not_die_is_left_behind_and_until_it_has_died_nothing
         deaf.setattr(groups, "kill", lambda leader: None)
         ended = node.workers.give_up(0, pid)
     assert ended and ended.code == -signal.SIGKILL and is_alive(pid)
-    with pytest.raises(CannotStart, match=rf"still hangs in the kernel \(pid {pid}\): look at this machine$"):
+    with pytest.raises(Shortage, match=rf"still hangs in the kernel \(pid {pid}\): look at this machine$"):
         node.start("exit 0")
     os.kill(pid, signal.SIGKILL)
     assert comes_true(lambda: not is_alive(pid))
