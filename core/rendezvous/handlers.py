@@ -51,7 +51,7 @@ def join(ctx: Context, deadline: float) -> Action:
         return Leave() if ctx.now >= deadline else Sync(deadline)
     if state.complete and ctx.status is Status.IN and not ctx.held.is_behind(state.world.id):
         return Finish(state.world)
-    if state.complete and ctx.status in (Status.IN, Status.DONE) and ctx.operation.alive:
+    if state.complete and ctx.status in (Status.IN, Status.DONE, Status.RESERVE) and ctx.operation.alive:
         return Finish(state.world)
     if state.complete and ctx.status in (Status.IN, Status.DONE, Status.RESERVE):
         return End(state.round, Why.FENCED)

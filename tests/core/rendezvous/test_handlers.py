@@ -350,7 +350,7 @@ def test_join_1_whose_workers_live_comes_back_in_their_generation_only() -> None
 
 def test_join_3_a_world_that_stands_again_is_that_of_workers_that_live() -> None:
     """A store was given back what it had forgotten."""
-    for state in (running(), edited(running(), "a", Done(0))):
+    for state in (running(), edited(running(), "a", Done(0)), edited(running(), "a", Reserve(0))):
         assert lives_on(holding("a", state, ran=0), Generation("life", 0)) == Finish(state.world)
 
 
