@@ -29,7 +29,7 @@ time.sleep(float(os.environ.pop("IMPORTS_FOR_S", 0)))
 
 @pytest.fixture
 def server(nothing_left: str) -> Iterator[Callable[[float], forks._Server]]:
-    """Execute a server of programs whose answers are waited for so long."""
+    """Execute a server of programs whose answers are waited for this long."""
     made: list[forks._Server] = []
 
     def execute(answer_timeout_s: float) -> forks._Server:
