@@ -89,7 +89,8 @@ def _is_endless(call: ast.Call) -> bool:
             return not arguments and of not in REGISTERS
         case "poll":
             return of not in POPENS and (not arguments or arguments[0].startswith("None"))
-    return False
+        case _:
+            return False
 
 
 def test_no_wait_for_a_process_or_a_thread_is_endless() -> None:
