@@ -24,7 +24,7 @@ INITS = {
     "adapters/agent/worker_group.py WorkerGroup": 43,
     "adapters/inprocess/driver.py Driver": 56,
     "adapters/inprocess/wrapper.py Wrapper": 104,
-    "adapters/store/connection.py TCPStoreConnection": 53,
+    "adapters/store/connection.py TCPStoreConnection": 48,
     "adapters/workers/child_processes.py SubprocessWorkers": 43,
     "core/sim/simulation.py World": 64,
 }

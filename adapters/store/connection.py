@@ -23,14 +23,14 @@ from ...core.world import Node
 from ..clock import Clock
 from .memory_store import MemoryBackend, MemoryStore
 from .port import Backend, Denied, NotServed, OutOfReach, StoreError
-from .tcpstore.helper_watch import HelperWatch, Watching, serve_watched
-from .tcpstore.serving import StoreHost, serve
-from .tcpstore.table import Table
 from .tcpstore.wire import RUNS_THERE, Address, starts
 
 if TYPE_CHECKING:
     from .etcd.access import Access
     from .secret import Secret
+    from .tcpstore.helper_watch import HelperWatch
+    from .tcpstore.serving import StoreHost
+    from .tcpstore.table import Table
     from .tcpstore.tcpstore import TCPStoreBackend
 
 _ANSWER_S = 2.0
@@ -44,6 +44,18 @@ _WARNINGS_MAX = 16
 """A foreigner who writes much is not repeated for ever."""
 _BESIDE_MAX = 256
 """The most registers beside the nodes' own that a connection in memory keeps: one per world of wrapped ranks."""
+
+
+def _once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Return what warns once of each text, and of no more than _WARNINGS_MAX."""
+    told: set[str] = set()
+
+    def warn_once(text: str) -> None:
+        if text not in told and len(told) < _WARNINGS_MAX:
+            told.add(text)
+            warn(text)
+
+    return warn_once
 
 
 class StoreConnection(Protocol):
@@ -151,25 +163,20 @@ class TCPStoreConnection:
         thread, once for each text about what the store holds. `end` puts the helper's exit code into words. With
         `is_alone` this is the job's one node, which goes on in its own memory when no helper can be started here. Raises
         CannotServe."""
+        from .tcpstore.helper_watch import Watching, serve_watched
         from .tcpstore.seal import seal
-        from .tcpstore.tcpstore import (
-            TIMEOUT_S,
-            TCPStoreBackend,
-        )  # with the codec, which a register in memory needs not
+        from .tcpstore.serving import serve
+        from .tcpstore.table import Table
+        from .tcpstore.tcpstore import TIMEOUT_S, TCPStoreBackend  # none of this is needed by a register in memory
 
         self._host: StoreHost | HelperWatch | None
+        self._watch: HelperWatch | None = None
         if outlives:
             self._host, self.address = serve(address, is_host, outlives)
         else:
             watching = Watching(clock, max(2 * ttl_s, TIMEOUT_S), warn, end, is_alone)
-            self._host, self.address = serve_watched(address, is_host, watching)
-        told: set[str] = set()
-
-        def warn_once(text: str) -> None:
-            if text not in told and len(told) < _WARNINGS_MAX:
-                told.add(text)
-                warn(text)
-
+            self._watch, self.address = serve_watched(address, is_host, watching)
+            self._host = self._watch
         self._clock, self._fallback_s, self._ttl_s = clock, fallback_s, ttl_s
         self._table = Table() if is_alone else None
         self._is_let_go = False
@@ -179,7 +186,7 @@ class TCPStoreConnection:
             clock=clock,
             fallback_s=fallback_s,
             seal=seal(token),
-            warn=warn_once,
+            warn=_once(warn),
             table=self._own_table,
             remedy=self._remedy,
         )
@@ -209,17 +216,17 @@ class TCPStoreConnection:
         return starts(self.address, _STARTS_S)
 
     def children(self) -> AbstractContextManager[Collection[int]]:
-        return self._host.children() if isinstance(self._host, HelperWatch) else nullcontext(())
+        return self._watch.children() if self._watch else nullcontext(())
 
     def _remedy(self) -> str:
         """Return what helps if the store does not answer. Raises NotServed if nothing does."""
-        if isinstance(self._host, HelperWatch) and self._host.is_hopeless and self._table is None:
+        if self._watch and self._watch.is_hopeless and self._table is None:
             raise NotServed(f"this node cannot serve store {self.address}")
-        return self._host.remedy if isinstance(self._host, HelperWatch) else RUNS_THERE
+        return self._watch.remedy if self._watch else RUNS_THERE
 
     def _own_table(self) -> Table | None:
         """Return the table in which a node alone goes on, when its store is served no longer."""
-        return self._table if isinstance(self._host, HelperWatch) and self._host.has_given_up else None
+        return self._table if self._watch and self._watch.has_given_up else None
 
     def outlast(self, until: float, waits: Callable[[int], None]) -> int:
         others, seen = 0, Sightings()
