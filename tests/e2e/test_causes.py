@@ -23,7 +23,7 @@ def names(ended: Ended, rank: int, reason: str) -> bool:
     """Return True if this rank is the first cause for this reason, and nothing false is said of the other one."""
     assert ended.code == 1, ended.err
     (cause,) = re.findall(r"^ +first cause +(.*)$", ended.err, re.MULTILINE)
-    return f"rank {rank}, round 0, " in cause and reason in cause
+    return f"rank {rank}, round 0, " in cause and any(text in cause for text in reason.split("|"))
 
 
 WAYS: dict[str, tuple[tuple[str | Path, ...], tuple[str, ...]]] = {
@@ -53,7 +53,7 @@ FAILURES = {
     "ddp": CAUSE,
     "fsdp2": CAUSE,
     "loader": "RuntimeError: DataLoader worker",
-    "exit": "exit code 7",
+    "exit": "exit code 7|killed by SIGABRT while it ended",  # torch may abort a process that ends
     "repl": CAUSE,
 }
 
