@@ -1,4 +1,4 @@
-"""What the web server and the health port share: Python's `http.server`, bounded on every side.
+"""The base of the web server and of the health port: Python's `http.server`, bounded on every side.
 
 Anybody may connect. So each client has a time at which the server hangs up on it, whatever it does. The number of clients is
 bounded: one more takes the place of the first one, of those that follow no stream if there are any.

@@ -1,4 +1,4 @@
-"""What the kernel says of one process or thread in its file `stat`: the fields behind the name, which may hold any byte."""
+"""The fields of one process or thread in the kernel's file `stat`, behind the name, which may hold any byte."""
 
 from __future__ import annotations
 

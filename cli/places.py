@@ -11,7 +11,7 @@ from attrs import frozen
 from ..adapters.clock import Clock
 from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPStoreConnection
 from ..adapters.store.tcpstore.port_owner import HIDDEN, stranger
-from ..adapters.store.tcpstore.serving import CannotServe, address_towards, has_route, is_loopback, is_own
+from ..adapters.store.tcpstore.serving import CannotServe, address_towards, has_route, is_loopback
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.workers.deaths import process_deaths
 from ..core import rendezvous
@@ -82,7 +82,7 @@ class Place:
         Raises Mistake."""
         assert self.endpoint
         ends_at, has_told = time.monotonic() + patience_s, False
-        while is_own(self.endpoint) and (owner := stranger(self.endpoint)):
+        while owner := stranger(self.endpoint):
             text = f"{self.said_by}={self.endpoint}: the port belongs to {owner}, which serves no store"
             if owner != HIDDEN and time.monotonic() >= ends_at:
                 raise Mistake(f"{text}; name another port, or end that program")

@@ -200,7 +200,7 @@ class Agent:
         self._heart = Heart(self._beats, self.node, interval_s, clock, self._has_beaten, self._inbox.failed)
         self._agent = Deciding(Group(self.node, settings.group), puts_stacks=settings.stacks_signal is not None)
         self._seen: tuple[Seen, ...] = ()
-        """What was seen last of the workers that are being stopped."""
+        """The last look at the workers that are being stopped."""
         self.failures: list[Exception] = []
         """The failures of the clean-up at the end. The result does not depend on them."""
         forks = spawner is not None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, evolve, field
 
 from ...core.world import Endpoint, Node
+from ..addresses import resolved
 from ..clock import Clock
 from .link_hello import (
     BYTES_MAX,
@@ -183,10 +184,9 @@ class LinkServer:
 def addresses(endpoint: Endpoint) -> list[tuple[int, Any]]:
     """Return the families and addresses at which this endpoint may be reached. A name that nobody knows has none."""
     try:
-        found = socket.getaddrinfo(endpoint.address, endpoint.port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
+        return resolved(endpoint.address, endpoint.port)
+    except OSError:
         return []
-    return [(family, address) for family, _, _, _, address in found]
 
 
 def _listening(address: str) -> socket.socket:

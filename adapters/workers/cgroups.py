@@ -1,4 +1,4 @@
-"""What this process's cgroup, which its workers share, tells: how many processes the kernel killed because memory ran out,
+"""Facts of this process's cgroup, which its workers share: how many processes the kernel killed because memory ran out,
 and how many CPUs they may use.
 
 Version 2 counts in `memory.events`, version 1 in `memory.oom_control`; a cgroup whose memory nobody accounts for is part of

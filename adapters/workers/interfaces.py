@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from ..addresses import is_loopback, resolved, source
+
 VARIABLES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 _SIOCGIFADDR = 0x8915
 _FAR = "192.0.2.1"
@@ -32,34 +34,28 @@ def interface_variables(environment: Mapping[str, str], address: str) -> dict[st
 def name_is_loopback() -> bool:
     """Return True if this host's name leads to no address, or to a loopback one."""
     try:
-        found = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
+        return all(is_loopback(str(where[0])) for _, where in resolved(socket.gethostname()))
+    except OSError:
         return True
-    return all(_is_loopback(str(where[0])) for *_, where in found)
 
 
 def interface_of(address: str) -> str:
     """Return the name of the interface that has this address, or the address of this name. Of a name that leads to the
     loopback, as the host's own may, it is the interface of the default route, or the only other one. Empty for none."""
     try:
-        wanted = {str(where[0]) for *_, where in socket.getaddrinfo(address, None, type=socket.SOCK_STREAM)}
-    except (OSError, UnicodeError):
+        wanted = {str(where[0]) for _, where in resolved(address)}
+    except OSError:
         wanted = set()
-    wanted = {each for each in wanted if not _is_loopback(each)} or _outward()
+    wanted = {each for each in wanted if not is_loopback(each)} or _outward()
     return next((name for names in (_of_ipv4(), _of_ipv6()) for name, own in names.items() if own & wanted), "")
 
 
 def _outward() -> set[str]:
     """Return this host's address on the default route, or the IPv4 addresses of its only interface but the loopback."""
-    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((_FAR, 1))
-        return {str(probe.getsockname()[0])}
-    others = [own for own in _of_ipv4().values() if not any(map(_is_loopback, own))]
+    with suppress(OSError):
+        return {source(_FAR, 1)}
+    others = [own for own in _of_ipv4().values() if not any(map(is_loopback, own))]
     return others[0] if len(others) == 1 else set()
-
-
-def _is_loopback(address: str) -> bool:
-    return address == "::1" or address.startswith("127.")
 
 
 def _of_ipv4() -> dict[str, set[str]]:

@@ -38,7 +38,7 @@ class LogFile:
     waiting: int = 0
     """How many bytes are not written yet."""
     batch: list[bytes] = field(factory=list)
-    """What was put and is not handed over yet. The pump's thread alone looks at it."""
+    """The bytes that were put and are not handed over yet. Only the pump's thread looks at them."""
     batch_bytes: int = 0
     is_full: bool = False
     """Its stream has to wait until half of WAITING_MAX is written."""

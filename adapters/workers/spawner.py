@@ -85,7 +85,7 @@ class Executed:
 
 
 class Executor(Protocol):
-    """What executes programs, each as the leader of a session whose life is tied to this thread's."""
+    """Executes programs, each as the leader of a session whose life is tied to this thread's."""
 
     def execute(
         self,

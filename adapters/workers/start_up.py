@@ -1,4 +1,4 @@
-"""What a worker's start-up code (startup/sitecustomize.py) is asked to do: write stacks, and report an uncaught exception.
+"""The tasks of a worker's start-up code (startup/sitecustomize.py): write stacks, and report an uncaught exception.
 
 The program can find out about it: the signal of the stacks is caught; two descriptors are open, as high ones as 1023 and
 1022; sys.excepthook, `threading._shutdown` and a handler of atexit are ours. Its children inherit neither descriptor when

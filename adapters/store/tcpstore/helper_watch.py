@@ -66,7 +66,7 @@ class HelperWatch:
         self._cpu: bytes | None = None
         self._is_killed = self._is_closed = False
         self._said = ""
-        """What went wrong last since a helper answered. The same once more is said when it is the last time."""
+        """The last trouble since a helper answered. The same trouble once more is said when it is the last time."""
         self._lock = threading.Lock()
         """Held while the helper is another one soon."""
         self._thread = threading.Thread(target=self._run, name="elastic-store", daemon=True)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...terminal import printable
+from .serving import is_own
 from .wire import Address, Broken, Unsent, WireClient
 
 ANSWER_S = 0.5
@@ -25,9 +26,9 @@ _COMMAND_MAX = 80
 def stranger(address: Address) -> str:
     """Return the program of this host that has the port and serves no store: `pid 123 (python3 -m http.server)`, or
     `another program` where its process cannot be seen. Empty: nobody has the port, or a store, or a launcher that may be
-    starting one."""
+    starting one; or the address is another host's."""
     sockets = set(_listening(address.port))
-    if not sockets or _answers(address, AT_ONCE_S):
+    if not sockets or not is_own(address) or _answers(address, AT_ONCE_S):
         return ""
     commands = dict(_owners(sockets))
     if any(word in command for command in commands.values() for word in _LAUNCHERS) or _answers(address, ANSWER_S):

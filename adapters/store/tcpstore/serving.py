@@ -14,8 +14,8 @@ import sys
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
+from ... import addresses
 from ...clean_up import await_end, end_process
 from ...secret_variables import without_secrets
 from ...terminal import why
@@ -178,8 +178,9 @@ def _check_is_one_host(address: Address) -> None:
     off."""
     found: dict[int, dict[str, bool]] = {}
     with suppress(OSError):  # a name that nobody knows yet leads nowhere
-        for family, _, _, _, where in socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM):
-            found.setdefault(family, {})[str(where[0])] = _is_own(family, where) or _is_loopback(str(where[0]))
+        for family, where in addresses.resolved(address.host, address.port):
+            own = addresses.is_own(family, where) or addresses.is_loopback(str(where[0]))
+            found.setdefault(family, {})[str(where[0])] = own
     for of_family in found.values():
         if len({*of_family.values()}) > 1:
             raise CannotServe(
@@ -189,43 +190,27 @@ def _check_is_one_host(address: Address) -> None:
             )
 
 
-def _is_own(family: int, where: Any) -> bool:
-    """Return True if this host has the address."""
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.bind((where[0], 0, *where[2:]))
-    except OSError:
-        return False
-    return True
-
-
 def is_own(address: Address) -> bool:
     """Return True if the first address of this name is one of this host's."""
     try:
-        family, _, _, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+        family, where = addresses.resolved(address.host, address.port)[0]
     except OSError:
         return False
-    return _is_own(family, where)
+    return addresses.is_own(family, where)
 
 
 def is_loopback(address: Address) -> bool:
     """Return True if only processes of this host reach this address."""
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        found = addresses.resolved(address.host, address.port)
     except OSError:
         return False
-    return all(_is_loopback(str(where[0])) for *_, where in found)
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "::1" or host.startswith("127.")
+    return all(addresses.is_loopback(str(where[0])) for _, where in found)
 
 
 def _listen(address: Address) -> socket.socket:
     """Listen on every address of this host. Raises OSError if `address` is none of them, or if the port is taken."""
-    family, _, _, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.bind((where[0], 0, *where[2:]))
+    addresses.check_own(*addresses.resolved(address.host, address.port)[0])
     return socket.create_server(
         ("::" if socket.has_dualstack_ipv6() else "", address.port),
         family=socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET,
@@ -237,23 +222,17 @@ def _listen(address: Address) -> socket.socket:
 def has_route(address: Address) -> bool:
     """Return True if this host knows the name in `address`, and a route to it."""
     try:
-        return bool(_source(address))
+        return bool(addresses.source(address.host, address.port or 1))
     except OSError:
         return False
-
-
-def _source(address: Address) -> str:
-    """Return the address from which this host reaches `address`. No packet is sent. Raises OSError."""
-    family, _, _, _, where = socket.getaddrinfo(address.host, address.port or 1, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect(where)
-        return str(probe.getsockname()[0])
 
 
 def address_towards(address: Address) -> str:
     """Return the address by which other nodes reach this host: the one from which this host reaches the store."""
     try:
-        own = _source(address)
+        own = addresses.source(address.host, address.port or 1)
     except OSError:
         return socket.gethostname()
-    return own if not _is_loopback(own) else "localhost" if address.host in ("localhost", own) else socket.gethostname()
+    if not addresses.is_loopback(own):
+        return own
+    return "localhost" if address.host in ("localhost", own) else socket.gethostname()
