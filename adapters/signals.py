@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from queue import Empty, SimpleQueue
 from types import FrameType, MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
+
+_Item = TypeVar("_Item")
+_HEARD_S = 1.0
+"""A signal is heard after this many seconds at the latest, whatever the main thread waits for."""
+
+
+def taken(queue: SimpleQueue[_Item], within_s: float = math.inf) -> _Item:
+    """Wait for the next item, which a signal's handler may have put there, and return it. Raises queue.Empty after
+    `within_s` seconds.
+
+    CPython calls handlers between two steps of the main thread. A signal that comes after the last of them and before the
+    wait begins does not end the wait, nor does one that another thread was given. So no wait here is a long one.
+    """
+    until = time.monotonic() + within_s
+    while (left_s := max(until - time.monotonic(), 0.0)) > _HEARD_S:
+        try:
+            return queue.get(timeout=_HEARD_S)
+        except Empty:
+            pass  # handlers are called here
+    return queue.get(timeout=left_s)
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -83,6 +85,13 @@ def held_by(pid: int) -> tuple[int, int, int]:
     rollup = (process / "smaps_rollup").read_text().splitlines()
     own = sum(int(line.split()[1]) for line in rollup if line.startswith(("Private_Dirty:", "Private_Clean:")))
     return descriptors, threads, own
+
+
+def signal_another_thread(pid: int, signum: signal.Signals) -> None:
+    """Give the signal to a thread that is not the main one, whose wait it does not end."""
+    (thread, *_) = (int(task.name) for task in Path(f"/proc/{pid}/task").iterdir() if task.name != str(pid))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.tgkill(pid, thread, int(signum)) == 0, os.strerror(ctypes.get_errno())
 
 
 def is_stopped(pid: int) -> bool:

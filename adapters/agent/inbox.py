@@ -1,10 +1,11 @@
 """The agent's inbox: other threads and signal handlers post into it, the agent's own thread takes one message at a time.
 
-Posting changes nothing else: a `put` of a SimpleQueue is safe in a signal handler, and wakes the agent at once.
+Posting changes nothing else: a `put` of a SimpleQueue is safe in a signal handler, and wakes the agent.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
@@ -18,6 +19,7 @@ from ...core.group.state import Signalled
 from ...core.world import Life
 from ..clock import Clock
 from ..report.news import Notice, Remark, TraceLost, WatchdogTold
+from ..signals import taken
 from ..workers.reports import Report
 from ..workers.worker_port import Exit
 
@@ -115,9 +117,8 @@ class Inbox:
 
     def take(self, until: float | None) -> Message | None:
         """Wait for the next message until this point in time (None: for ever) and return it; None if none came."""
-        left = None if until is None else max(until - self._clock.now(), 0.0)
         try:
-            return self._queue.get(timeout=None if left is None else min(left, threading.TIMEOUT_MAX))
+            return taken(self._queue, math.inf if until is None else until - self._clock.now())
         except Empty:
             return None
 

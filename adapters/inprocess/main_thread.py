@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from attrs import evolve
 
+from ..signals import taken
 from .aborts import forget_groups
 from .gate import Gate
 from .master_wait import wait_in_python
@@ -31,7 +32,7 @@ def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:
     while True:
         order: ToMain | None = None
         try:
-            order = orders.get()
+            order = taken(orders)
             if isinstance(order, Release):
                 wait_in_python()
                 _let_go(order.errors)

@@ -18,7 +18,7 @@ from jobs import CONF, Job, Jobs, alive, codes, end, lose, run, slots, worlds
 from launches import ELASTIC, TIMEOUT_S
 from leftovers import alive_with, left_after
 from processes import TIMEOUT_S as SOON_S
-from processes import comes_true, dies
+from processes import comes_true, dies, signal_another_thread
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.port import Backend
@@ -101,6 +101,15 @@ def test_it_serves_from_its_first_line_on_until_a_signal_comes(nothing_left: str
         out, err = process.communicate(timeout=SOON_S)
     assert (process.returncode, out, err) == (128 + signum, "", f"elastic  store stopped by {signum.name}\n")
     assert left_after(nothing_left, 0.0) == []
+
+
+def test_a_signal_that_another_thread_is_given_ends_it(nothing_left: str) -> None:
+    """A signal that comes just before the main thread begins to wait ends that wait no more than this one does."""
+    with command() as process:
+        assert answers(ready(process))
+        signal_another_thread(process.pid, signal.SIGTERM)
+        _, err = process.communicate(timeout=SOON_S)
+    assert (process.returncode, err) == (143, "elastic  store stopped by SIGTERM\n")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])

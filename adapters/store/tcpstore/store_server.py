@@ -14,7 +14,7 @@ from typing import assert_never
 from attrs import frozen
 
 from ...clock import SystemClock
-from ...signals import signals_as_events
+from ...signals import signals_as_events, taken
 from .helper_watch import Watching, watch_alone
 from .wire import Address
 
@@ -67,7 +67,7 @@ def serve_until_signalled(
         watch, served = watch_alone(address, watching)
         try:
             while True:
-                match inbox.get():
+                match taken(inbox):
                     case _Served():
                         if not is_ready:
                             ready(served)

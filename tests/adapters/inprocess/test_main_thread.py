@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
@@ -146,3 +147,33 @@ def test_an_error_s_relations_let_go_of_their_frames_as_it_does(on: Stage) -> No
         orders.put(order)
     serve(on.gate, orders)
     assert [each() for each in held] == [None] * 4
+
+
+class Elsewhere(SimpleQueue[ToMain]):
+    """Orders that come once a signal is heard, which another thread is given while the main thread waits."""
+
+    def __init__(self) -> None:
+        self._begins = threading.Event()
+        self._thread = threading.Thread(target=self._signalled)
+        self._thread.start()
+
+    def _signalled(self) -> None:
+        self._begins.wait()
+        signal.pthread_kill(threading.get_ident(), SIGNUM)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> ToMain:
+        self._begins.set()  # the other thread goes on once this one lets it, which waits then
+        return super().get(block, timeout)
+
+
+def test_a_handler_is_called_while_the_main_thread_waits_whichever_thread_is_given_the_signal(on: Stage) -> None:
+    queue = Elsewhere()
+    rescue = threading.Timer(TIMEOUT_S, queue.put, [Finished("not heard", None)])
+    rescue.start()
+    before = signal.signal(SIGNUM, lambda *_: queue.put(Finished("heard", None)))
+    try:
+        finished = serve(on.gate, queue)
+    finally:
+        rescue.cancel()
+        signal.signal(SIGNUM, before)
+    assert finished.value == "heard"
