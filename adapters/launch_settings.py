@@ -179,6 +179,16 @@ class StandbySettings:
 
 
 @frozen
+class Listening:
+    """They tell where a node listens for others."""
+
+    links: bool = False
+    """The agent keeps links to others, by which they learn at once of its death."""
+    ports: tuple[int, ...] = (0,)
+    """The ports that it may have for these and for its workers, in ascending order; a 0 at the end is any free one."""
+
+
+@frozen
 class NodeCheck:
     """The command that says by its exit code whether this node is fit for work, and how many seconds it may take."""
 
@@ -248,8 +258,8 @@ class LaunchSettings:
     """The signal at which workers write their stacks; None: nobody asks for stacks."""
     standby: StandbySettings | None = None
     """The workers that are started early; None for no such."""
-    peer_links: bool = False
-    """This agent keeps links to others, by which they learn at once of its death."""
+    listening: Listening = Listening()
+    """Where this node listens for the other nodes."""
     node_check: NodeCheck | None = None
     """The command that checks this node before it joins; None for no check."""
     hang: HangSettings | None = None

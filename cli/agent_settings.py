@@ -30,7 +30,7 @@ from . import slurm, values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
 from .places import Place
-from .rendezvous_settings import FENCE, alone, peer_links, rendezvous_settings
+from .rendezvous_settings import FENCE, alone, listening, rendezvous_settings
 
 if TYPE_CHECKING:
     from ..adapters.workers.worker_port import LogsSpecs
@@ -76,7 +76,7 @@ def launch_settings(
         environment={**inherited(environment), **_ranks_trace(options.trace)},
         virtual_local_rank=_virtual_local_rank(options, environment),
         cpus=_cpus(options, environment),
-        peer_links=peer_links(options),
+        listening=listening(options, where.port),
         standby=standby_settings(options, program),
         watchdogs=watchdog_settings(environment),
         node_check=NodeCheck(options.node_check, options.node_check_timeout) if options.node_check else None,

@@ -59,6 +59,11 @@ class EtcdPlace:
         """Return the store's name, for people."""
         return ",".join(map(str, self.addresses))
 
+    @property
+    def port(self) -> int:
+        """Return the store's port on this host; 0 if it has none."""
+        return 0
+
     def own_address(self) -> str:
         """Return the address at which the other nodes reach this one, as far as this host can tell."""
         return address_towards(next(filter(has_route, self.addresses), self.addresses[0]))

@@ -90,8 +90,9 @@ class LaunchOptions:
         "Spans in seconds: join_timeout=600, last_call_timeout=5, close_timeout=5, keep_alive_interval=1, "
         "keep_alive_max_attempt=5 (a node that misses so many heartbeats is lost), upscale_after=1. Also is_host=auto and "
         "same_program=true (a node that runs a program of another name is refused), token_file=FILE (a secret that all "
-        "agents share: the store then refuses what others write), peer_links=true (agents watch each other by TCP). For an "
-        "etcd: cacert=FILE, cert=FILE, key=FILE, user=NAME, password_file=FILE."
+        "agents share: the store then refuses what others write), peer_links=true (agents watch each other by TCP), "
+        "ports=LOW-HIGH (links and MASTER_PORT have these ports, for a firewall). For an etcd: "
+        "cacert=FILE, cert=FILE, key=FILE, user=NAME, password_file=FILE."
     )
     last_call: float | None = NODES.option("S", values.seconds, own=True)(
         "How long a round that has MIN nodes waits for more. [default: last_call_timeout of --rdzv-conf, 5]"

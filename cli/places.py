@@ -98,6 +98,11 @@ class Place:
         """Return the store's name, for people."""
         return str(self.endpoint) if self.endpoint else "in memory"
 
+    @property
+    def port(self) -> int:
+        """Return the store's port on this host; 0 if it has none."""
+        return self.endpoint.port if self.endpoint else 0
+
     def own_address(self) -> str:
         """Return the address at which the other nodes reach this one, as far as this host can tell."""
         return address_towards(self.endpoint) if self.endpoint else "localhost"

@@ -7,7 +7,10 @@ from typing import Any
 
 from attrs import Attribute, evolve, fields
 
+from ..adapters.addresses import ANY
+from ..adapters.launch_settings import Listening
 from ..core import group, rendezvous
+from ..core.world import PORT_MAX
 from . import values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
@@ -29,8 +32,10 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 """Spans that c10d's --rdzv-conf or a reader of docs/protocol.md may know -> why they change nothing here."""
 THEIRS = ("is_host", "store_type")
 """Other keys of c10d's --rdzv-conf."""
-OURS = ("token_file", "peer_links")
+OURS = ("token_file", "peer_links", "ports")
 """Keys that torch does not know, and that are no spans."""
+_BESIDE_THE_MASTER = 10
+"""Behind a firewall that is open from --master-port on, a node takes the next ports, where it can have them."""
 PEER_LINKS = "true"
 """Jobs of several nodes keep links unless somebody says otherwise."""
 _SCOPE = "--restart-scope="
@@ -74,10 +79,25 @@ def alone(limits: rendezvous.Limits) -> group.Alone | None:
     return group.Alone(limits.max_restarts, FINAL, JOB_OVER, HEARD, CANCELLED)
 
 
-def peer_links(options: LaunchOptions) -> bool:
-    """Return True if the agent is to keep links to others. Raises Mistake."""
+def listening(options: LaunchOptions, store_port: int) -> Listening:
+    """Return where this node listens for others. The store's port is left to whoever serves the store, now or later. Raises
+    Mistake."""
     wanted = _read("peer_links", options.rdzv_conf.get("peer_links", PEER_LINKS), values.yes_or_no)
-    return bool(wanted) and options.nnodes[1] > 1
+    return Listening(bool(wanted) and options.nnodes[1] > 1, ports(options, store_port))
+
+
+def ports(options: LaunchOptions, store_port: int) -> tuple[int, ...]:
+    """Return the ports at which this node listens for others. Raises Mistake."""
+    text = options.rdzv_conf.get("ports")
+    if text is None:
+        after = range(store_port + 1, min(store_port + _BESIDE_THE_MASTER, PORT_MAX + 1))
+        return (*after, *ANY) if options.is_static and options.master_port and options.nnodes[1] > 1 else ANY
+    named = tuple(each for each in _read("ports", text, values.ports) if each != store_port)
+    if not named:
+        raise Mistake(
+            f"--rdzv-conf: ports={text}: that is the store's port; write more of them, like ports=29400-29420"
+        )
+    return named
 
 
 def _behind_the_fence(options: LaunchOptions, made: rendezvous.Settings) -> rendezvous.Settings:

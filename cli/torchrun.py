@@ -31,18 +31,18 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
     from ..adapters.torch.torchrun_plugin import ElasticRendezvous
     from . import places, tokens
     from .mistakes import Mistake, one_line
-    from .rendezvous_settings import rendezvous_settings
+    from .rendezvous_settings import ports, rendezvous_settings
 
     clock = SystemClock()
     try:
         options = _options(parameters)
         where = places.place(options, os.environ, tokens.store_token(options.rdzv_conf, os.environ))
-        settings = rendezvous_settings(options)
+        settings, listens_at = rendezvous_settings(options), ports(options, where.port)
         address = parameters.local_addr or where.own_address()
         connection = where.open(parameters.run_id, clock, settings, _warn)
     except Mistake as mistake:
         raise ValueError(one_line(mistake)) from None
-    return ElasticRendezvous(connection, parameters.run_id, address, settings, clock)
+    return ElasticRendezvous(connection, parameters.run_id, address, settings, clock, listens_at)
 
 
 def _warn(text: str) -> None:

@@ -478,6 +478,18 @@ def port(text: str) -> int:
     return int(text)
 
 
+def ports(text: str) -> range:
+    """Read LOW-HIGH, or one port."""
+    low, separator, high = text.partition("-")
+    try:
+        found = range(port(low), port(high if separator else low) + 1)
+    except ValueError:
+        found = range(0)
+    if not found:
+        raise ValueError("write LOW-HIGH, like 29400-29420")
+    return found
+
+
 def web_address(text: str) -> str:
     """Read http://HOST[:PORT][/PATH], or https."""
     from urllib.parse import urlsplit

@@ -109,6 +109,13 @@ class Network:
         for other in others:
             _iptables(host, "-A", "INPUT", "-s", other.address, "-j", "DROP")
 
+    def opens(self, host: Host, ports: range) -> None:
+        """A firewall of this host lets new connections of others come to these ports alone."""
+        low, high = ports[0], ports[-1]
+        _iptables(host, "-A", "INPUT", "-i", "lo", "-j", "ACCEPT")
+        _iptables(host, "-A", "INPUT", "-p", "tcp", "--dport", f"{low}:{high}", "-j", "ACCEPT")
+        _iptables(host, "-A", "INPUT", "-p", "tcp", "--syn", "-j", "DROP")
+
     def heal(self, *hosts: Host) -> None:
         """All that was cut on the side of these hosts passes again; of all hosts if none is named."""
         for host in hosts or tuple(self.hosts.values()):

@@ -185,7 +185,7 @@ class Agent:
         self._disk = Disk()
         """The disk of the logs and the error files."""
         self._logs = worker_logs(settings, observer.saw, self._disk)
-        self._reserved = Reservation(settings.address)
+        self._reserved = Reservation(settings.address, settings.listening.ports)
         self._host = os.uname().nodename
         self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
         introduced = settings.profile(self._reserved.endpoint, self._host)  # reads the program's file, once
@@ -631,16 +631,17 @@ class Agent:
 
     def _made_links(self) -> Links | None:
         """Return this node's links; None if it wants none, or if its host has no port for them."""
-        if not self._settings.peer_links:
+        if not self._settings.listening.links:
             return None
-        from ..rendezvous.links import Links  # a node alone needs none
+        from ..rendezvous.link_server import LinkAddress  # a node alone needs none
+        from ..rendezvous.links import Links
 
         settings, spans = self._settings, self._settings.rendezvous
         try:
             return Links(
                 self.node,
                 settings.run_id,
-                settings.address,
+                LinkAddress(settings.address, settings.listening.ports),
                 spans.keep_alive_interval,
                 spans.ttl,
                 self._clock,

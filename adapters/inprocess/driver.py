@@ -32,6 +32,7 @@ from ...core.rendezvous import Ended as RoundEnded
 from ...core.rendezvous import Raise
 from ...core.world import Fault, Node, Origin, Profile, Why, World
 from .. import threads
+from ..addresses import ANY, PORTS, ports_read
 from ..clean_up import failures_of
 from ..clock import Clock
 from ..rendezvous.loop import Recorded, RendezvousLoop, ToRecord
@@ -504,7 +505,7 @@ class Driver:
         if self._reserved:
             self._reserved.renew()
         else:
-            self._reserved = Reservation(self._task.address)
+            self._reserved = _reservation(self._task.address)
         self._submit(command, self._task.introduction(self._reserved.endpoint))
         errors, self._kept = self._kept.errors, _Iteration()
         self._task.joins()
@@ -560,3 +561,15 @@ class Driver:
         words[LEAVING], words[UNWIND_AT] = told
         if changed:
             self._page.ring()
+
+
+def _reservation(address: str) -> Reservation:
+    """Reserve this rank's port. Of the node's ports each rank has one, without those after it, or any other if it must."""
+    text = os.environ.get(PORTS)
+    if not text:
+        return Reservation(address)
+    try:
+        return Reservation(address, ports_read(text), neighbours=0)
+    except OSError as error:
+        log.warning("%s; this rank takes any free port", error.strerror)
+        return Reservation(address, ANY)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import selectors
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from ...core.world import Endpoint, Node
-from ..addresses import resolved
+from ..addresses import ANY, in_turn, none_left, resolved
 from ..clock import Clock
 from .link_hello import (
     BYTES_MAX,
@@ -45,6 +46,14 @@ _NO_DESCRIPTOR_S = 1.0
 """A host without a free descriptor accepts no connection for this many seconds."""
 
 
+@frozen
+class LinkAddress:
+    """Where an agent listens for its observers: the host's address, and ports. It takes one of them."""
+
+    host: str
+    ports: Sequence[int] = ANY
+
+
 @define(eq=False)
 class Watching:
     """A connection to this node's port."""
@@ -64,7 +73,7 @@ class LinkServer:
 
     node: Node
     run_id: str
-    address: str
+    at: LinkAddress
     ttl_s: float
     clock: Clock
     selector: selectors.BaseSelector
@@ -78,7 +87,7 @@ class LinkServer:
 
     def __attrs_post_init__(self) -> None:
         """Listen. Raises OSError."""
-        self.listener = _listening(self.address)
+        self.listener = _listening(self.at.host, self.at.ports)
         self.selector.register(self.listener, selectors.EVENT_READ, self._accepts)
 
     @property
@@ -189,22 +198,30 @@ def addresses(endpoint: Endpoint) -> list[tuple[int, Any]]:
         return []
 
 
-def _listening(address: str) -> socket.socket:
-    """Return a socket that listens on this address. It listens on every address if this one is not this host's own, or is a
-    name that only this host takes for its loopback (as Debian's /etc/hosts has it). Raises OSError."""
+def _listening(address: str, ports: Sequence[int]) -> socket.socket:
+    """Return a socket that listens on this address, at one of these ports. It listens on every address if this one is not
+    this host's own, or is a name that only this host takes for its loopback (as Debian's /etc/hosts has it). Raises
+    OSError."""
     family = int(socket.AF_INET)
     for family, where in addresses(Endpoint(address, 1)):
         host = str(where[0])
         if not host.startswith("127.") or address in (host, "localhost"):
             with suppress(OSError):
-                return _bound(family, host)
-    return _bound(family, "::" if family == socket.AF_INET6 else "")
+                return _bound(family, host, ports)
+    return _bound(family, "::" if family == socket.AF_INET6 else "", ports)
 
 
-def _bound(family: int, host: str) -> socket.socket:
+def _bound(family: int, host: str, ports: Sequence[int]) -> socket.socket:
+    for port in in_turn(ports, 0):
+        with suppress(OSError):
+            return _bound_at(family, host, port)
+    raise none_left(ports)
+
+
+def _bound_at(family: int, host: str, port: int) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
-        made.bind((host, 0))
+        made.bind((host, port))
         made.listen(PENDING_MAX)
     except OSError:
         made.close()

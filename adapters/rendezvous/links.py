@@ -50,7 +50,7 @@ from .link_hello import (
     proves,
     spoken,
 )
-from .link_server import LinkServer, addresses, end_when_silent
+from .link_server import LinkAddress, LinkServer, addresses, end_when_silent
 
 if TYPE_CHECKING:
     from ..store.secret import Secret
@@ -90,7 +90,7 @@ class Links:
 
     node: Node
     run_id: str
-    address: str
+    at: LinkAddress
     interval_s: float
     ttl_s: float
     clock: Clock
@@ -110,7 +110,7 @@ class Links:
         self._selector = selectors.DefaultSelector()
         try:
             self.server = LinkServer(
-                self.node, self.run_id, self.address, self.ttl_s, self.clock, self._selector, self.token
+                self.node, self.run_id, self.at, self.ttl_s, self.clock, self._selector, self.token
             )
         except OSError:
             self._selector.close()

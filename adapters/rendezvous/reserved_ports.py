@@ -7,15 +7,22 @@ port to nobody else, and a worker's TCPStore (both of its implementations set SO
 Programs count on from there: nvidia-resiliency-ext's example has a store of its own on MASTER_PORT + 1 and the wrapper's on
 MASTER_PORT + 2. Linux hands out ports by parity and gives the first of these to connections, so it is often taken before it
 is needed. Both are held with the port.
+
+Behind a firewall a node may listen at some ports only. It takes them in turn, and those of the last round come
+last: a worker of that round may still ask there. A port is had although the kernel remembers connections of its last owner.
 """
 
 from __future__ import annotations
 
+import errno
 import socket
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import repeat
 from types import TracebackType
 
 from ...core.world import Endpoint
+from ..addresses import ANY, in_turn, none_left
 
 _NEIGHBOURS = 2
 _TRIES = 64
@@ -24,15 +31,16 @@ _TRIES = 64
 class Reservation:
     """A port of this host, held until `release`, and with it the two after it where they can be had."""
 
-    def __init__(self, address: str) -> None:
-        """Reserve a port; `address` is how other nodes reach this host. Raises OSError if the host has none left."""
-        port, self._held = _in_a_row()
+    def __init__(self, address: str, ports: Sequence[int] = ANY, neighbours: int = _NEIGHBOURS) -> None:
+        """Reserve one of these ports; `address` is how other nodes reach this host. Raises OSError if none is left."""
+        self._ports, self._neighbours = ports, neighbours
+        port, self._held = self._in_a_row(0)
         self.endpoint = Endpoint(address, port)
 
     def renew(self) -> None:
         """Hold another port instead. A host that has none for now leaves the last one, which no worker uses by then."""
         try:
-            port, held = _in_a_row()
+            port, held = self._in_a_row(self.endpoint.port)
         except OSError:
             return
         self.release()
@@ -49,18 +57,34 @@ class Reservation:
     ) -> None:
         self.release()
 
+    def _in_a_row(self, last: int) -> tuple[int, ExitStack]:
+        """Reserve a port and its neighbours; on a host too full for such a row, one port alone."""
+        reason = none_left(self._ports)
+        for first, neighbours in self._tries(last):
+            bind = _shared if first else _bound
+            try:
+                with ExitStack() as held:
+                    port = _port_of(held.enter_context(bind(first)))
+                    for each in range(port + 1, port + 1 + neighbours):
+                        held.enter_context(bind(each))
+                    return port, held.pop_all()
+            except (OSError, OverflowError) as error:  # somebody has it, or a neighbour, or there is no such port
+                if isinstance(error, OSError) and not (first and error.errno == errno.EADDRINUSE):
+                    reason = error
+        raise reason
 
-def _in_a_row() -> tuple[int, ExitStack]:
-    """Reserve a port and its neighbours; on a host too full for such a row, any port alone."""
-    for _ in range(_TRIES):
-        # What is raised: somebody has a neighbour, or there is no such port.
-        with suppress(OSError, OverflowError), ExitStack() as held:
-            port = _port_of(held.enter_context(_bound(0)))
-            for each in range(port + 1, port + 1 + _NEIGHBOURS):
-                held.enter_context(_bound(each))
-            return port, held.pop_all()
-    held = ExitStack()
-    return _port_of(held.enter_context(_bound(0))), held
+    def _tries(self, last: int) -> Iterator[tuple[int, int]]:
+        """Yield ports, with the number of neighbours that each is to have, in the order in which they are tried."""
+        named = [port for port in in_turn(self._ports, last) if port]
+        open_to = {*named}
+        for first in named:
+            if open_to.issuperset(range(first, first + self._neighbours + 1)):
+                yield first, self._neighbours
+        if self._neighbours:
+            yield from ((first, 0) for first in named)
+        if len(named) < len(self._ports):
+            yield from repeat((0, self._neighbours), _TRIES)
+            yield 0, 0
 
 
 def _port_of(holder: socket.socket) -> int:
@@ -75,12 +99,23 @@ def _bound(port: int) -> socket.socket:
         return _bind(socket.AF_INET, "0.0.0.0", port)
 
 
-def _bind(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+def _shared(port: int) -> socket.socket:
+    """Return such a socket also where the kernel remembers connections of the port's last owner: one that shares. The
+    loopback's port, which remembers none of other hosts, tells whether somebody else has it."""
+    with _bind(socket.AF_INET, "127.0.0.1", port):
+        try:
+            return _bind(socket.AF_INET6, "::", port, shares=True)
+        except OSError:
+            return _bind(socket.AF_INET, "0.0.0.0", port, shares=True)
+
+
+def _bind(family: socket.AddressFamily, address: str, port: int, shares: bool = False) -> socket.socket:
     """Bind first and share then: a socket that shares already would take a port that another node here holds so."""
     holder = socket.socket(family, socket.SOCK_STREAM)
     try:
         if family == socket.AF_INET6:
             holder.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shares)
         holder.bind((address, port))
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     except (OSError, OverflowError):

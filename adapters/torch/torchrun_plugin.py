@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from typing import assert_never
 
@@ -34,6 +35,7 @@ from ...core.rendezvous import Held, Outcome, Raise, RendezvousState, Settings, 
 from ...core.rendezvous.agenda import Request
 from ...core.rendezvous.context import Handler
 from ...core.world import Ending, Life, Node, Profile, Verdict, Why, World
+from ..addresses import ANY
 from ..clock import Clock
 from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop
@@ -57,9 +59,15 @@ class ElasticRendezvous(RendezvousHandler):
     """One torch agent's part in one job."""
 
     def __init__(
-        self, connection: StoreConnection, run_id: str, address: str, settings: Settings, clock: Clock
+        self,
+        connection: StoreConnection,
+        run_id: str,
+        address: str,
+        settings: Settings,
+        clock: Clock,
+        ports: Sequence[int] = ANY,
     ) -> None:
-        """`address` is how the other nodes reach this host. Raises OSError if the host has no port left."""
+        """`address` is how the other nodes reach this host, which listens at these ports. Raises OSError if none is left."""
         self._connection = connection
         self._run_id = run_id
         self._address = address
@@ -67,7 +75,7 @@ class ElasticRendezvous(RendezvousHandler):
         self._clock = clock
         self._node = Node(f"{address}/torchrun-{os.urandom(4).hex()}", int(clock.wall() * 1000))
         self._events = RendezvousEvents(run_id, str(self._node), self._record)
-        self._reserved = Reservation(address)
+        self._reserved = Reservation(address, ports)
         self._inbox: SimpleQueue[Notice | BaseException] = SimpleQueue()
         held = Held(self._node, self._profile(), settings, Life(os.urandom(8).hex()))
         self._loop = RendezvousLoop(connection.backend, held, clock, self._inbox.put, self._inbox.put)

@@ -6,9 +6,10 @@ ELASTIC_ROUND is the fencing token for whoever writes checkpoints; ELASTIC_RELAY
 this world may keep a register of their own (adapters/store/relay/relay_server.py), ELASTIC_NOTICE where they are told that
 the node is drained (notices.py), ELASTIC_PROGRESS, under --hang-timeout alone, where they say that they make progress
 (progress.py), ELASTIC_STANDBYS how many standbys the node keeps for workers that start again alone,
-ELASTIC_PARTY who was started together, ELASTIC_LABELS what its user says of it, and ELASTIC_TRACE, under --trace alone,
-where wrapped functions write their traces. The token of the job's store is the agents' alone: the command takes it out of
-the environment before anything is started (cli/tokens.py).
+ELASTIC_PARTY who was started together, ELASTIC_LABELS what its user says of it, ELASTIC_PORTS the ports at which the node
+may listen, if it may not have any, and ELASTIC_TRACE, under --trace alone, where wrapped functions write their traces. The
+token of the job's store is the agents' alone: the command takes it out of the environment before anything is started
+(cli/tokens.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import assert_never
 
 from ...core.ranks import Ranks, WorkerRanks
 from ...core.world import Node, World
+from ..addresses import ANY, PORTS, ports_spelled
 from ..launch_settings import Function, LaunchSettings, Program
 from ..secret_variables import without_secrets
 from ..store.relay.relay_server import VARIABLE as RELAY
@@ -43,7 +45,7 @@ TRACE = "ELASTIC_TRACE"
 """The directory that gets the traces of wrapped functions; unset: none are written."""
 OURS = frozenset(
     {
-        *(SCOPE, WORLD, GENERATION, STANDBYS, LABELS, PARTY, RELAY, NOTICE, PROGRESS),
+        *(SCOPE, WORLD, GENERATION, STANDBYS, LABELS, PARTY, PORTS, RELAY, NOTICE, PROGRESS),
         *("ELASTIC_ROUND", "ELASTIC_NODE_ID", "ELASTIC_NODE_CHECK", "ELASTIC_START_UP", "ELASTIC_STANDBY"),
     }
 )
@@ -127,6 +129,7 @@ def lasting_environment(settings: LaunchSettings, slot: str) -> dict[str, str]:
         RELAY: settings.relay,
         **({NOTICE: notice_path(settings.relay)} if settings.relay else {}),
         **_standbys(settings),
+        **({} if settings.listening.ports == ANY else {PORTS: ports_spelled(settings.listening.ports)}),
         **({LABELS: ",".join(f"{name}={value}" for name, value in settings.labels)} if settings.labels else {}),
     }
 

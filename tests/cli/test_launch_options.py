@@ -15,6 +15,7 @@ from elastic.adapters.launch_settings import (
     HANDLED,
     Kind,
     LaunchSettings,
+    Listening,
     NodeCheck,
     Program,
     StandbySettings,
@@ -255,6 +256,23 @@ def test_last_call_overrides_torch_s_key(settings: Parse) -> None:
     assert settings(conf, "x").rendezvous.last_call_timeout == 3.0
     assert settings("--last-call=0", "x").rendezvous.last_call_timeout == 0.0
     assert settings(conf, "--last-call=1.5", "x").rendezvous.last_call_timeout == 1.5
+
+
+def test_a_node_listens_at_the_ports_that_are_named_but_for_the_store_s(settings: Parse) -> None:
+    meets = ("--nnodes=2", "--rdzv-endpoint=localhost:29401")
+    assert settings(*meets, "x").listening == Listening(links=True, ports=(0,))
+    conf = "--rdzv-conf=peer_links=false,ports=29400-29403"
+    assert settings(*meets, conf, "x").listening == Listening(links=False, ports=(29400, 29402, 29403))
+    assert settings("--rdzv-conf=ports=7", "x").listening == Listening(links=False, ports=(7,))
+
+
+def test_static_nodes_first_try_the_ports_after_the_master_s(settings: Parse) -> None:
+    static = ("--nnodes=2", "--node-rank=0", "--master-addr=localhost")
+    assert settings(*static, "x").listening.ports == (0,)
+    assert settings(*static, "--master-port=29500", "x").listening.ports == (*range(29501, 29510), 0)
+    assert settings(*static, "--master-port=65534", "x").listening.ports == (65535, 0)
+    assert settings(*static, "--master-port=7", "--rdzv-conf=ports=8-9", "x").listening.ports == (8, 9)
+    assert settings("--master-port=29500", "x").listening.ports == (0,)
 
 
 def test_the_spans_of_rdzv_conf_are_read(settings: Parse) -> None:

@@ -92,6 +92,11 @@ MISTAKES = [
         "--rdzv-endpoint=[::1]:0 --nnodes=2 x",
         "--rdzv-endpoint=[::1]:0: several nodes must know the port; write [::1]:29400",
     ),
+    ("--rdzv-conf=ports=9-8 x", "--rdzv-conf: ports=9-8: write LOW-HIGH, like 29400-29420"),
+    (
+        "--nnodes=2 --rdzv-endpoint=localhost:7 --rdzv-conf=ports=7 x",
+        "--rdzv-conf: ports=7: that is the store's port; write more of them, like ports=29400-29420",
+    ),
     ("--rdzv-conf=is_host=maybe x", "--rdzv-conf: is_host=maybe: write true, false or auto"),
     ("--last-call=soon x", "--last-call=soon: write a number of seconds, 0 or more"),
     ("--rdzv-conf=a x", "--rdzv-conf=a: 'a' is not key=value; write key=value,key=value"),

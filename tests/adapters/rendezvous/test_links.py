@@ -28,7 +28,7 @@ from elastic.adapters.rendezvous.link_hello import (
     proves,
     spoken,
 )
-from elastic.adapters.rendezvous.link_server import PENDING_MAX, LinkServer
+from elastic.adapters.rendezvous.link_server import PENDING_MAX, LinkAddress, LinkServer
 from elastic.adapters.rendezvous.links import Links, _Stop
 from elastic.adapters.store.secret import Secret
 from elastic.core.rendezvous import Arrive, Linked, RendezvousState
@@ -71,7 +71,7 @@ def agent() -> Iterator[Make]:
     def make(name: str, run: str = "run", token: Secret | None = None, interval_s: float = 0.05) -> Agent:
         told: SimpleQueue[Linked] = SimpleQueue()
         ttl_s = 100 * interval_s
-        links = Links(node(name), run, "127.0.0.1", interval_s, ttl_s, SystemClock(), told.put, token)
+        links = Links(node(name), run, LinkAddress("127.0.0.1"), interval_s, ttl_s, SystemClock(), told.put, token)
         made.append(Agent(links, told))
         links.start()
         return made[-1]
@@ -175,7 +175,7 @@ class Driven:
 
     def __attrs_post_init__(self) -> None:
         self.port.settimeout(TIMEOUT_S)
-        self.links = Links(node("a"), "run", "127.0.0.1", 1.0, 5.0, self.clock, self.hears)
+        self.links = Links(node("a"), "run", LinkAddress("127.0.0.1"), 1.0, 5.0, self.clock, self.hears)
         self.links.follow(state(("a", 9), ("b", self.port.getsockname()[1])), is_silent=False)
         self.links._wakes()
         assert not self.links._is_told_to_stop()
@@ -349,7 +349,7 @@ def test_among_many_who_say_nothing_the_oldest_goes_first_and_an_agent_gets_thro
 
 def test_a_connection_that_makes_room_in_the_moment_in_which_it_speaks_is_closed_and_the_port_goes_on() -> None:
     with selectors.DefaultSelector() as selector:
-        server = LinkServer(node("a"), "run", "127.0.0.1", 5.0, SystemClock(), selector)
+        server = LinkServer(node("a"), "run", LinkAddress("127.0.0.1"), 5.0, SystemClock(), selector)
         clients = []
         try:
             while len(server.pending) < PENDING_MAX:
@@ -408,7 +408,7 @@ def test_no_program_inherits_a_descriptor_of_the_links(agent: Make) -> None:
 
 
 def test_an_address_that_is_not_this_hosts_is_listened_for_on_every_one() -> None:
-    links = Links(node("a"), "run", "192.0.2.1", 1.0, 5.0, SystemClock(), print)
+    links = Links(node("a"), "run", LinkAddress("192.0.2.1"), 1.0, 5.0, SystemClock(), print)
     assert links.server.listener.getsockname()[0] == "0.0.0.0"
     links.stop()
 

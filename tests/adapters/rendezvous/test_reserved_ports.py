@@ -11,6 +11,8 @@ from itertools import repeat
 
 import pytest
 
+from elastic.adapters.addresses import ANY, PORTS, in_turn, ports_read, ports_spelled
+from elastic.adapters.inprocess.driver import _reservation
 from elastic.adapters.rendezvous import reserved_ports
 from elastic.adapters.rendezvous.reserved_ports import Reservation
 
@@ -37,6 +39,23 @@ def begins_at(ports: Iterator[int]) -> Callable[[socket.AddressFamily, str, int]
     """The kernel, where it is asked for any port, gives these before all others."""
     real = reserved_ports._bind
     return lambda family, address, port: real(family, address, port or next(ports, 0))
+
+
+def a_row_of(count: int) -> tuple[int, ...]:
+    """Ports one after the other that nobody has."""
+    while True:
+        with Reservation("localhost", neighbours=count - 1) as found:
+            ports = range(found.endpoint.port, found.endpoint.port + count)
+            if all(is_taken(port) for port in ports):
+                return tuple(ports)
+
+
+def is_taken(port: int) -> bool:
+    try:
+        bound(socket.AF_INET, "", port, reuse=False).close()
+    except OSError:
+        return True
+    return False
 
 
 @pytest.mark.parametrize(("family", "address"), LOOPBACK)
@@ -144,3 +163,79 @@ def test_a_host_without_another_port_leaves_the_last_one(monkeypatch: pytest.Mon
 def test_it_says_how_others_reach_it() -> None:
     with Reservation("node-7.example") as held:
         assert held.endpoint.address == "node-7.example"
+
+
+def test_ports_that_are_named_are_taken_in_turn_with_those_after_them() -> None:
+    ports = a_row_of(7)
+    with Reservation("localhost", ports) as held:
+        found = [held.endpoint.port]
+        for _ in range(3):
+            held.renew()
+            found.append(held.endpoint.port)
+            assert all(map(is_taken, row(held)))
+    assert found == [ports[0], ports[3], ports[0], ports[3]]
+
+
+def test_where_no_row_is_open_one_port_alone_is_held_and_then_none() -> None:
+    ports = a_row_of(3)
+    named = ports[0], ports[2]
+    with Reservation("localhost", named) as first, Reservation("localhost", named) as second:
+        assert (first.endpoint.port, second.endpoint.port) == named
+        assert not is_taken(ports[1])
+        with pytest.raises(OSError, match=f"of the ports {ports[0]},{ports[2]}, none is free on this host; open more"):
+            Reservation("localhost", named)
+        first.renew()
+        assert first.endpoint.port == ports[0]
+    with (
+        Reservation("localhost", (*named, 0)) as third,
+        Reservation("localhost", (*named, 0)),
+        Reservation("localhost", (*named, 0)) as other,
+    ):
+        assert third.endpoint.port == ports[0] and other.endpoint.port not in ports
+        assert all(map(is_taken, row(other)))
+
+
+def test_a_port_is_had_though_the_kernel_remembers_connections_of_another_host() -> None:
+    """This host's second address stands for that one."""
+    ports = a_row_of(1)
+    with (
+        socket.create_server(("127.0.0.2", ports[0])) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
+        made, _ = server.accept()
+        made.close()
+        assert client.recv(1) == b""
+    assert is_taken(ports[0])
+    with Reservation("localhost", ports) as held:
+        assert held.endpoint.port == ports[0]
+
+
+@pytest.mark.parametrize(("family", "address"), LOOPBACK)
+def test_a_port_that_somebody_shares_is_not_taken_from_him(family: socket.AddressFamily, address: str) -> None:
+    ports = a_row_of(1)
+    with bound(family, address, ports[0], reuse=True), pytest.raises(OSError, match="none is free"):
+        Reservation("localhost", ports)
+
+
+def test_any_port_comes_last_and_those_of_the_last_round_before_it() -> None:
+    assert [*in_turn((5, 6, 7, 0), 6)] == [7, 5, 6, 0]
+    assert [*in_turn((5, 6, 7), 0)] == [5, 6, 7] and [*in_turn(ANY, 9)] == [0]
+
+
+@pytest.mark.parametrize(
+    ("ports", "text"), [((5,), "5"), ((5, 6, 7, 9, 11, 12), "5-7,9,11-12"), ((5, 6, 0), "5-6,0"), (ANY, "0")]
+)
+def test_ports_are_read_as_they_are_spelled(ports: tuple[int, ...], text: str) -> None:
+    assert ports_spelled(ports) == text and ports_read(text) == ports
+
+
+def test_a_wrapped_rank_takes_one_of_its_node_s_ports_and_any_other_if_it_must(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ports = a_row_of(2)
+    monkeypatch.setenv(PORTS, ports_spelled(ports))
+    with _reservation("localhost") as first, _reservation("localhost") as second, _reservation("localhost") as third:
+        assert (first.endpoint.port, second.endpoint.port) == ports and third.endpoint.port not in ports
+    assert caplog.messages == [
+        f"of the ports {ports_spelled(ports)}, none is free on this host; open more of them; this rank takes any free port"
+    ]

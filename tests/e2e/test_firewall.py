@@ -1,0 +1,74 @@
+"""Hosts that are not open to each other: a firewall with few ports, and an address that is translated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from launches import PROGRAMS, Launch, Launcher
+from netlab import Host, Network, network
+
+PORT = 29400
+OPEN = range(PORT, PORT + 10)
+MEETS = PROGRAMS / "meets.py"
+
+
+@pytest.fixture
+def lab() -> Iterator[Network]:
+    with network() as made:
+        yield made
+
+
+def open_hosts(lab: Network) -> tuple[Host, Host]:
+    """Two hosts that let others come to ten ports alone."""
+    hosts = lab.host("a"), lab.host("b")
+    for host in hosts:
+        lab.opens(host, OPEN)
+    return hosts
+
+
+def ports(agents: list[Launch]) -> set[int]:
+    """Where the ranks of the next round have met."""
+    return {int(word.words) for agent in agents for word in agent.hears(1)}
+
+
+def test_what_listens_for_other_nodes_has_ports_that_are_open_and_the_next_round_others(
+    lab: Network, launch: Launcher
+) -> None:
+    """Also after more rounds than there are ports: the kernel remembers a minute long who was connected to each. And a link
+    tells of a death, of which the heartbeats would tell after ten minutes."""
+    a, b = open_hosts(lab)
+    conf = f"ports={OPEN[0]}-{OPEN[-1]},keep_alive_max_attempt=600"
+    meet = ("--nnodes=1:2", "--last-call=1000", f"--rdzv-endpoint={a.address}:{PORT}", "--max-restarts=6")
+    agents = [
+        launch(f"--node-id={host.name}", *meet, f"--rdzv-conf={conf},is_host={is_host}", MEETS, "6", under=host.under)
+        for host, is_host in ((a, "true"), (b, "false"))
+    ]
+    met = [ports(agents) for _ in range(7)]
+    assert all(len(each) == 1 and each <= {*OPEN[1:]} for each in met)
+    assert all(before != after for before, after in pairwise(met))
+    agents[1].process.kill()
+    assert ports(agents[:1]) <= {*OPEN[1:]}
+    agents[0].open_gate()
+    assert agents[0].ends().code == 0
+
+
+def test_static_nodes_meet_behind_a_firewall_that_is_open_from_the_master_s_port_on(
+    lab: Network, launch: Launcher
+) -> None:
+    """As under torchrun, whose workers share the master's port with its agents."""
+    a, b = open_hosts(lab)
+    meet = ("--nnodes=2", f"--master-addr={a.address}", f"--master-port={PORT}", "--max-restarts=3")
+    agents = [launch(*meet, f"--node-rank={rank}", MEETS, "3", under=host.under) for rank, host in enumerate((a, b))]
+    assert all(ports(agents) <= {*OPEN[1:]} for _ in range(4))
+    for agent in agents:
+        agent.open_gate()
+    assert [agent.ends().code for agent in agents] == [0, 0]
+
+
+def test_a_node_that_may_have_no_port_says_so(launch: Launcher, port: int) -> None:
+    """The test has the port."""
+    ended = launch("--standalone", f"--rdzv-conf=ports={port}", PROGRAMS / "stay.py").ends()
+    assert ended.code == 2
+    assert f"of the ports {port}, none is free on this host; open more of them" in ended.err
