@@ -37,7 +37,7 @@ from ..adapters.workers.orphans import Orphans
 from ..adapters.workers.spawner import Executor, Spawner
 from ..adapters.workers.worker_port import CannotStart
 from ..core.group.state import Drained
-from . import places, tokens
+from . import places, slurm, tokens
 from .agent_settings import launch_settings, script_program
 from .exit_codes import exit_code
 from .launch_options import LaunchOptions, lines_without_effect
@@ -240,6 +240,8 @@ def _settings(
     """Return what the agent is to do, with the address at which the other nodes reach this one, and the interface of that
     for the workers' libraries. This waits for a route to the store; without one the agent soon says so, and ends."""
     settings = evolve(launch_settings(options, program, where, environment), token=token)
+    if not options.standalone and (text := slurm.crowd(environment, options.nnodes[1], options.nproc_per_node)):
+        say(f"elastic: {text}", err=True)
     if options.nnodes[1] == 1:
         return settings
     spans = settings.rendezvous

@@ -16,6 +16,8 @@ from .mistakes import Mistake
 from .values import HOST_MAX
 
 NUMBER = re.compile(r"[0-9]{1,15}")
+_TASKS = re.compile(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?")
+"""Of SLURM_STEP_TASKS_PER_NODE, which is like `8(x2),1`: tasks, and how many nodes have them."""
 PORTS = range(20_000, 30_000)
 """Below those that the kernel gives away. Jobs that share a node seldom have one port."""
 
@@ -31,6 +33,43 @@ def endpoint(environment: Mapping[str, str]) -> Address | None:
     job = _number(environment, "SLURM_JOB_ID")
     nodes = _nodes(environment) if job is not None else ()
     return Address(nodes[0], PORTS[(job + _step(environment)) % len(PORTS)]) if job is not None and nodes else None
+
+
+def crowd(environment: Mapping[str, str], max_nodes: int, workers: int) -> str:
+    """Return what to tell the user of a node on which srun starts several launchers: they are several nodes of the job, and
+    usually one is meant. Empty: there is one, or nothing to tell. Raises Mistake if the job cannot take all of them, or if
+    they take more GPUs than the node has."""
+    here, local = _tasks_here(environment), _number(environment, "SLURM_LOCALID") or 0
+    there, gpus = _number(environment, "SLURM_NTASKS") or 0, _number(environment, "SLURM_GPUS_ON_NODE") or 0
+    launchers = (
+        f"srun starts {here} launchers on this node" if here > 1 else "srun starts several launchers on this node"
+    )
+    if local > 0 and max_nodes < there:
+        raise Mistake(
+            f"{launchers} and {there} in all, each a node of the job, which takes {max_nodes} at most (--nnodes); write "
+            "srun --ntasks-per-node=1, or --standalone if each of them is a job"
+        )
+    if workers <= gpus < here * workers:
+        raise Mistake(
+            f"{launchers} with {workers} workers each, but it has {gpus} GPUs (SLURM_GPUS_ON_NODE); write srun "
+            "--ntasks-per-node=1"
+        )
+    if here < 2 or local > 0:
+        return ""
+    return f"{launchers}, each a node of the job; one launcher starts all workers of a node: srun --ntasks-per-node=1"
+
+
+def _tasks_here(environment: Mapping[str, str]) -> int:
+    """Return how many tasks of this step are on this node; 0 outside of a step."""
+    runs = [_TASKS.fullmatch(each) for each in environment.get("SLURM_STEP_TASKS_PER_NODE", "").split(",")]
+    place = _number(environment, "SLURM_NODEID") or 0
+    for run in runs:
+        if run is None:
+            return 0
+        if place < (nodes := int(run[2] or 1)):
+            return int(run[1])
+        place -= nodes
+    return 0
 
 
 def run_id(environment: Mapping[str, str]) -> str:

@@ -8,8 +8,9 @@ import pytest
 from commandlines import settings
 
 from elastic.adapters.store.tcpstore.wire import Address
+from elastic.cli.main import run
 from elastic.cli.mistakes import Mistake
-from elastic.cli.slurm import endpoint, place, run_id
+from elastic.cli.slurm import crowd, endpoint, place, run_id
 
 
 def test_the_place_of_a_task_is_its_node_then_its_own_number() -> None:
@@ -77,3 +78,62 @@ def test_outside_of_slurm_nobody_knows_where_nodes_meet(environment: dict[str, s
 def test_a_list_of_nodes_that_cannot_be_read_is_a_mistake(text: str) -> None:
     with pytest.raises(Mistake, match=r"^SLURM_JOB_NODELIST=.*; write --rdzv-endpoint=HOST$"):
         endpoint({**JOB, "SLURM_JOB_NODELIST": text})
+
+
+def task(local: int, here: str = "8(x2)", node: int = 1, **more: str) -> dict[str, str]:
+    """A task of a step of 16, 8 on each of two nodes."""
+    return {
+        "SLURM_LOCALID": str(local), "SLURM_NODEID": str(node), "SLURM_NTASKS": "16", "SLURM_STEP_TASKS_PER_NODE": here,
+        **more,
+    }  # fmt: skip
+
+
+def test_one_of_several_launchers_of_a_node_says_that_each_is_a_node() -> None:
+    assert crowd(task(0), 16, 1) == (
+        "srun starts 8 launchers on this node, each a node of the job; one launcher starts all workers of a node: "
+        "srun --ntasks-per-node=1"
+    )
+    assert crowd(task(1), 16, 1) == ""
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, task(0, "1(x2)"), task(0, "8,1"), task(0, "8", node=3), task(0, "8(x"), task(0, ""), {"SLURM_NTASKS": "8"}],
+)
+def test_one_launcher_alone_on_its_node_says_nothing_of_others(environment: dict[str, str]) -> None:
+    assert crowd(environment, 2, 8) == ""
+
+
+def test_a_launcher_beside_others_is_refused_if_the_job_cannot_take_them_all() -> None:
+    assert crowd(task(0), 2, 1)
+    with pytest.raises(Mistake) as refused:
+        crowd(task(1), 2, 1)
+    assert str(refused.value) == (
+        "srun starts 8 launchers on this node and 16 in all, each a node of the job, which takes 2 at most (--nnodes); "
+        "write srun --ntasks-per-node=1, or --standalone if each of them is a job"
+    )
+    with pytest.raises(Mistake, match="srun starts several launchers on this node and 16 in all"):
+        crowd(task(1, ""), 2, 1)
+
+
+@pytest.mark.parametrize("local", [0, 1])
+def test_launchers_that_together_take_more_gpus_than_the_node_has_are_refused(local: int) -> None:
+    with pytest.raises(Mistake) as refused:
+        crowd(task(local, SLURM_GPUS_ON_NODE="8"), 16, 8)
+    assert str(refused.value) == (
+        "srun starts 8 launchers on this node with 8 workers each, but it has 8 GPUs (SLURM_GPUS_ON_NODE); write srun "
+        "--ntasks-per-node=1"
+    )
+    assert crowd(task(0, SLURM_GPUS_ON_NODE="8"), 16, 1)  # a GPU for each
+    assert crowd(task(0, SLURM_GPUS_ON_NODE="8"), 16, 9)  # not one worker for each GPU in any case
+    assert crowd(task(0, SLURM_GPUS_ON_NODE="8", here="1(x2)"), 2, 8) == ""
+
+
+def test_launchers_that_are_jobs_of_their_own_are_not_refused(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in task(1).items():
+        monkeypatch.setenv(name, text)
+    assert run(["launch", "--standalone", "--no-python", "true"]) == 0
+    assert run(["launch", "--no-python", "true"]) == 2
+    assert "elastic: srun starts 8 launchers on this node and 16 in all" in capfd.readouterr().err
