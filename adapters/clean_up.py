@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 END_TIMEOUT_S = 5.0
 
@@ -18,6 +18,18 @@ def failures_of(*steps: Callable[[], object]) -> list[Exception]:
         except Exception as error:  # noqa: BLE001 the caller gets it
             failures.append(error)
     return failures
+
+
+class CleanUp(ExitStack):
+    """A stack that closes first what was opened last. What a step raises is added to the failures, and stops no other."""
+
+    def __init__(self, failures: list[Exception]) -> None:
+        super().__init__()
+        self._failures = failures
+
+    def closes(self, step: Callable[[], object]) -> None:
+        """Run this step at the end."""
+        self.callback(lambda: self._failures.extend(failures_of(step)))
 
 
 def run_all(*steps: Callable[[], object]) -> None:

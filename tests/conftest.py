@@ -12,6 +12,8 @@ import profiles  # noqa: F401
 import pytest
 from ports import reserved
 
+from elastic.adapters.disk import Disk
+
 pytest.register_assert_rewrite("conformance", "leased", "narration")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell has put the run into the background
@@ -34,6 +36,14 @@ def nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     leftovers.kill(left, token)
     if left:
         pytest.fail("left behind, killed now:\n" + "\n".join(f"  {process}" for process in left), pytrace=False)
+
+
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    """The disk of what the test makes, which is closed after it."""
+    disk = Disk()
+    yield disk
+    disk.close()
 
 
 @pytest.fixture

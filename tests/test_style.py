@@ -20,8 +20,6 @@ FUNCTION_MAX, INIT_MAX, FIELDS_MAX = 60, 40, 15
 FUNCTIONS = {"cli/launch.py _launched": 87}
 """Functions of more lines than FUNCTION_MAX."""
 INITS = {
-    "adapters/agent/agent.py Agent": 103,
-    "adapters/agent/worker_group.py WorkerGroup": 43,
     "adapters/inprocess/driver.py Driver": 56,
     "adapters/inprocess/wrapper.py Wrapper": 104,
     "adapters/store/connection.py TCPStoreConnection": 48,

@@ -15,11 +15,13 @@ from typing import TypeAlias
 from attrs import frozen
 
 from ...core.agent import Acknowledged, Event
-from ...core.group.state import Signalled
-from ...core.world import Life
+from ...core.group.state import Noticed, Signalled
+from ...core.world import NAME_MAX, Life
+from ...core.world import Notice as NoticeToLeave
 from ..clock import Clock
 from ..report.news import Notice, Remark, TraceLost, WatchdogTold
 from ..signals import taken
+from ..terminal import printable
 from ..workers.reports import Report
 from ..workers.worker_port import Exit
 
@@ -155,6 +157,11 @@ class Inbox:
     def signalled(self, signum: int, frame: FrameType | None) -> None:
         self._signalled = True
         self.post(Signalled(signum, self._clock.now()))
+
+    def drained(self, source: str, deadline_s: float) -> None:
+        """Take the word of this host that the node must be gone. A signal's handler may call this too."""
+        notice = NoticeToLeave(deadline_s, printable(source)[:NAME_MAX])
+        self.post(Noticed(notice, self._clock.now()))
 
     def child_died(self, signum: int, frame: FrameType | None) -> None:
         self.post(ChildDied())

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, assert_never
 
 from attrs import evolve
 
-from ...core.group.state import Exiting, Raised
+from ...core.group.state import Exited, Exiting, Raised
 from ...core.ranks import assign
-from ...core.world import Node, World
+from ...core.world import World
 from ..clean_up import run_all
-from ..clock import Clock
-from ..disk import Disk
-from ..launch_settings import Kind, LaunchSettings, Program
-from ..report.news import Started, StartedAgain
+from ..launch_settings import Kind, Program
+from ..report.news import Remark, Started, StartedAgain
 from ..report.stack_records import Seen
 from ..report.worker_ends import UNSTARTABLE, WorkerEnds
 from ..store.notes import EarlyEnds
@@ -33,8 +31,9 @@ from ..workers.nvml import DRIVER, VARIABLE
 from ..workers.programs import check_script
 from ..workers.progress import VARIABLE as PROGRESS
 from ..workers.reports import Report, What
-from ..workers.start_up import StackHandler
 from ..workers.worker_port import CannotStart, Exit, Shortage, Workers, WorkerSpec
+from .inbox import EndRead
+from .parts import Shared
 from .watchdogs import Followed, Watchdogs
 
 if TYPE_CHECKING:
@@ -53,36 +52,32 @@ class WorkerGroup:
 
     def __init__(
         self,
-        settings: LaunchSettings,
-        node: Node,
-        host: str,
-        clock: Clock,
+        shared: Shared,
         workers: Workers,
         logs: WorkerLogs,
         watchdogs: Watchdogs,
         ends: WorkerEnds,
-        hurried: Callable[[], bool],
-        handler: StackHandler | None = None,
-        hangs: HangWatch | None = None,
-        disk: Disk | None = None,
+        hangs: HangWatch | None,
+        tell_early_ends: Callable[[EarlyEnds], None],
     ) -> None:
-        """`logs` and `watchdogs` are the caller's to open and to close. `ends` notes each end. `hurried`: a start waits
-        for nothing more. `handler` is what the workers write their stacks by."""
-        self._settings = settings
-        self._node = node
-        self._host = host
-        self._clock = clock
+        """`logs` and `watchdogs` are the caller's to open and to close. `ends` notes each end."""
+        self._settings = shared.settings
+        self._node = shared.node
+        self._host = shared.host
+        self._clock = shared.clock
+        self._inbox = shared.inbox
+        self._observer = shared.observer
+        self._disk = shared.disk
+        self._handler = shared.handler
         self._workers = workers
         self._logs = logs
         self._watchdogs = watchdogs
         self._ends = ends
-        self._hurried = hurried
-        self._disk = disk or Disk()
+        self._hangs = hangs
+        self._tell_early_ends = tell_early_ends
         self.restarts = 0
         """How many workers were started again alone."""
-        self._handler = handler
-        self._hangs = hangs
-        self._entered = Entered(settings.relay) if settings.group.alone else None
+        self._entered = Entered(self._settings.relay) if self._settings.group.alone else None
         self._attempts: Mapping[int, Attempt] = {}
         self._pids: dict[int, int] = {}
         """The process ids of the workers that were started last, by local rank."""
@@ -133,10 +128,11 @@ class WorkerGroup:
         self.world = world
         if self._hangs and self._uncollected:
             self._hangs.follow(self._followers(world))
+        self._tell_early_ends(self.early_ends)
 
-    def start_again(self, local_rank: int) -> StartedAgain | Exit:
-        """Start a worker that has ended once more, in the same round; return its end if it cannot be started. Its error file
-        then says why."""
+    def start_again(self, local_rank: int) -> None:
+        """Start a worker that has ended once more, in the same round. If it cannot be started, it has ended again: its error
+        file says why."""
         self.restarts += 1
         self._workers.drain(_OUTPUT_TIMEOUT_S)
         attempt = again(
@@ -152,8 +148,10 @@ class WorkerGroup:
         except (CannotStart, Shortage, OSError) as error:
             self._disk.later(partial(leave_error_file, attempt.error_file, str(error)))
             now = self._clock.now()
-            return self._ended(Exit(local_rank, 0, UNSTARTABLE, now, now))
-        return StartedAgain(local_rank, pid, self._clock.now())
+            if event := self._ended(Exit(local_rank, 0, UNSTARTABLE, now, now)):
+                self._inbox.post(event)
+        else:
+            self._observer.saw(StartedAgain(local_rank, pid, self._clock.now()))
 
     @property
     def early_ends(self) -> EarlyEnds:
@@ -204,10 +202,6 @@ class WorkerGroup:
         live = {rank: sighting for rank, sighting in sightings.items() if uncollected.get(rank) == sighting.pid}
         return tuple(_seen(attempts[rank], rank, sighting) for rank, sighting in live.items())
 
-    def has_entered(self, local_rank: int) -> bool | None:
-        """Return True if this worker has ever entered a wrapped call; None where workers do not restart alone."""
-        return self._entered.has(local_rank) if self._entered else None
-
     def reported(self, local_rank: int, pid: int, report: Report) -> Raised | Exiting | None:
         """Take what a worker reported; None if it was collected meanwhile."""
         if self._uncollected.get(local_rank) != pid:
@@ -250,18 +244,27 @@ class WorkerGroup:
         """Tell those to end."""
         self._workers.end_left()
 
-    def collect(self, local_rank: int, pid: int) -> Exit | None:
-        """Collect a worker that died; None if it was given up before."""
+    def collect(self, local_rank: int, pid: int) -> Exited | None:
+        """Collect a worker that died; None if it was given up before, or if what it left behind is read first (EndRead)."""
         ended = self._workers.collect(local_rank, pid)
         return self._ended(ended) if ended else None
 
-    def give_up(self, local_rank: int, pid: int, text: str) -> Exit | None:
+    def give_up(self, local_rank: int, pid: int, text: str) -> Exited | None:
         """Give up a worker that hangs in the kernel, and say so in its error file; None if it was collected before."""
         ended = self._workers.give_up(local_rank, pid)
         if ended is None:
             return None
         self._disk.later(partial(leave_error_file, self._attempts[local_rank].error_file, text))
+        self._observer.saw(Remark(f"local rank {local_rank} is given up: {text}"))
         return self._ended(ended)
+
+    def known_end(self, ended: Exit) -> Exited:
+        """Return the event of a worker's end, once what is read of it has been read."""
+        rank, now = ended.local_rank, self._clock.now()
+        if not ended.code:
+            self._tell_early_ends(self.early_ends)
+        is_echo, entered = self._ends.is_echo(rank) or None, self._entered.has(rank) if self._entered else None
+        return Exited(rank, ended.code, ended.died_at, now, is_echo, ended.ending_at, entered)
 
     def drain(self, timeout_s: float) -> None:
         self._workers.drain(timeout_s)
@@ -275,17 +278,18 @@ class WorkerGroup:
             try:
                 return self._workers.start(specs)
             except Shortage:
-                if self._hurried():
+                if self._inbox.has_had_a_signal():
                     raise
                 time.sleep(pause_s)
         return self._workers.start(specs)
 
-    def _ended(self, ended: Exit) -> Exit:
+    def _ended(self, ended: Exit) -> Exited | None:
         self._uncollected.pop(ended.local_rank, None)
         if not ended.code:
             self._ended_when[ended.local_rank] = self._clock.wall_text()
         self._ends.add(self._attempts[ended.local_rank], ended)
-        return ended
+        is_read_first = self._ends.read(ended.local_rank, lambda: self._inbox.post(EndRead(ended)))
+        return None if is_read_first else self.known_end(ended)
 
     def _follow(self) -> None:
         followed = {pid: Followed(rank, self._attempts[rank].error_file) for rank, pid in self._pids.items()}
@@ -309,7 +313,7 @@ class WorkerGroup:
             from ..workers.gpu_memory import wait_until_given_back
 
             visible = self._settings.environment.get(VARIABLE)
-            wait_until_given_back(dead, visible, self._hurried)
+            wait_until_given_back(dead, visible, self._inbox.has_had_a_signal)
 
 
 def _rank(attempt: Attempt, local_rank: int) -> int:

@@ -45,9 +45,9 @@ class Seen:
 class StackRecords:
     """The stacks of one node, round after round, and those of the others. The agent's thread calls."""
 
-    def __init__(self, node: Node, backend: Backend, wall_text: Callable[[], str], disk: Disk | None = None) -> None:
+    def __init__(self, node: Node, backend: Backend, wall_text: Callable[[], str], disk: Disk) -> None:
         """`backend` stays the caller's; the thread has a clone of it. `disk` has the files."""
-        self._disk = disk or Disk()
+        self._disk = disk
         self._node = node
         self._backend = backend
         self._wall_text = wall_text
@@ -124,7 +124,6 @@ class StackRecords:
         self._thread.join(_JOIN_TIMEOUT_S)
         with suppress(StandsStill):
             (patience or Patience()).spend(lambda left_s: self._disk.do(lambda: None, patience_s=left_s))
-        self._disk.close()
 
     def _record(self, stacks: Stacks, seen: tuple[Seen, ...], when: str, anew: bool, backend: Backend) -> None:
         self._disk.later(partial(_write, seen, when, anew))

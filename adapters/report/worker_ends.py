@@ -96,8 +96,8 @@ class WorkerEnds:
         submit: Callable[[ToRecord], None],
         wall_text: Callable[[], str],
         drain: Callable[[float], bool],
+        disk: Disk,
         failed: Callable[[BaseException], object] = threads.shown,
-        disk: Disk | None = None,
     ) -> None:
         """`submit` hands a failure to the rendezvous' loop; `drain` waits until the workers' output is in their logs.
         `failed` is called with an error that ends the thread that reads ends. `disk` has the logs and the error files."""
@@ -107,7 +107,7 @@ class WorkerEnds:
         self._submit = submit
         self._wall_text = wall_text
         self._drain = drain
-        self._disk = disk or Disk()
+        self._disk = disk
         self._reader = EndReader(drain, failed)
         self.round, self.ranks = 0, Ranks(0, 0, 0, "", 0, ())
         self._ended: dict[int, _Ended] = {}
@@ -177,7 +177,6 @@ class WorkerEnds:
     def close(self) -> None:
         """End the thread that reads ends. Idempotent."""
         self._reader.close()
-        self._disk.close()
 
     # --- the job's record
 

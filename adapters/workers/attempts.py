@@ -122,7 +122,7 @@ def worker_logs(settings: LaunchSettings, tell: Callable[[Remark], None], disk: 
     without these, unless the user has named that place. Raises CannotLog."""
     if settings.logs_plugin is None:
         logs = settings.logs
-        own = OwnLogs(logs, None, tell, disk)
+        own = OwnLogs(logs, None, disk, tell)
         try:
             own.take(disk.do(partial(make_run_directory, logs.directory, settings.run_id), late=own.take))
         except StandsStill:
@@ -135,4 +135,4 @@ def worker_logs(settings: LaunchSettings, tell: Callable[[Remark], None], disk: 
         return own
     from .plugged_logs import PluggedLogs
 
-    return PluggedLogs(settings.logs_plugin, settings.logs, tell, disk)
+    return PluggedLogs(settings.logs_plugin, settings.logs, disk, tell)

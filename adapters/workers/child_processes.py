@@ -111,6 +111,7 @@ class SubprocessWorkers:
     def __init__(
         self,
         on_exit: Callable[[int, int], None],
+        disk: Disk,
         clock: Callable[[], float] = time.monotonic,
         console: tuple[int, int] = (1, 2),
         guard: Guard | None = None,
@@ -121,7 +122,6 @@ class SubprocessWorkers:
         on_report: Callable[[int, int, Report], None] | None = None,
         remark: Callable[[str], object] = lambda text: None,
         linger_s: float = 0.0,
-        disk: Disk | None = None,
         patience: Patience | None = None,
         on_stuck: Callable[[int, int, str], None] | None = None,
     ) -> None:
@@ -148,9 +148,9 @@ class SubprocessWorkers:
         """The count of kills when the generation began, and those since then that explain a worker that started again."""
         self._explained = 0
         """How many workers' ends such kills have explained since the last start."""
-        self._disk = disk or Disk()
+        self._disk = disk
         self._patience = patience or Patience()
-        self._pump = LogPump(failed, disk=self._disk)
+        self._pump = LogPump(disk, failed)
 
     def prepare(self) -> None:
         """Start what watches and guards processes, ahead of the first worker. Raises OSError. Idempotent."""
@@ -281,7 +281,6 @@ class SubprocessWorkers:
             self._close_guard,  # what cleans up has its time, before a server's descendants are killed
             self._spawner.close,
             partial(self._patience.spend, self._pump.close),
-            self._disk.close,
         )
 
     def _close_guard(self) -> None:

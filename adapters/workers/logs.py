@@ -26,7 +26,7 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from ..disk import Disk, StandsStill
 from ..launch_settings import Logs, Std
@@ -76,8 +76,8 @@ class OwnLogs:
 
     logs: Logs
     directory: RunDirectory | None
+    disk: Disk
     tell: Callable[[Remark], None] = lambda lost: None
-    disk: Disk = field(factory=Disk)
 
     def take(self, directory: RunDirectory) -> None:
         """Write there from the next round on."""
@@ -101,7 +101,6 @@ class OwnLogs:
         if self.directory:
             with suppress(StandsStill):
                 self.disk.do(self.directory.remove_if_unused)
-        self.disk.close()
 
     @property
     def _root(self) -> str:

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from .watcher import Watcher
 
 VARIABLE = "ELASTIC_NOTICE"
 """The variable that tells a worker the file's path."""
@@ -73,8 +77,13 @@ def notice_path(relay: str) -> str:
 class NoticeBoard:
     """An agent tells its workers there, and hears them. The agent's own thread calls."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(
+        self, path: str, watcher: Watcher | None = None, on_ready: Callable[[float], None] = lambda at: None
+    ) -> None:
+        """The `watcher`'s thread calls `on_ready` when a worker has said that it is ready."""
         self._path = path
+        self._watcher = watcher
+        self._on_ready = on_ready
         self.pipe: int | None = None
         """This descriptor is readable when a worker has said that it is ready; None before anything was told."""
         self._rest = b""
@@ -90,20 +99,28 @@ class NoticeBoard:
         with open(draft, "w") as file:
             json.dump(notice._asdict(), file)
         os.replace(draft, self._path)
+        self._watch()
 
     def ready(self) -> tuple[int, ...]:
-        """Return the ranks that have said they are ready since the last call."""
+        """Return the ranks that have said they are ready since the last call. The next one is watched for."""
         if self.pipe is None:
             return ()
-        try:
-            data = self._rest + os.read(self.pipe, _BYTES_MAX)
-        except OSError:  # nobody has said anything
-            return ()
+        data = self._rest
+        with suppress(OSError):  # nobody has said anything
+            data += os.read(self.pipe, _BYTES_MAX)
+        self._watch()
         *lines, self._rest = data[-_BYTES_MAX:].split(b"\n")
         return tuple(dict.fromkeys(int(line) for line in lines[:_LINES_MAX] if line.isdigit() and len(line) < 10))
 
+    def _watch(self) -> None:
+        if self._watcher and self.pipe is not None:
+            self._watcher.forget(self.pipe)
+            self._watcher.watch(self.pipe, self._on_ready)
+
     def close(self) -> None:
         if self.pipe is not None:
+            if self._watcher:
+                self._watcher.forget(self.pipe)
             os.close(self.pipe)
             self.pipe = None
         with suppress(OSError):

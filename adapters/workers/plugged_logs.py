@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from ..disk import Disk, StandsStill
 from ..launch_settings import Logs, Streams
@@ -56,8 +56,8 @@ class PluggedLogs:
 
     plugin: LogsSpecs
     logs: Logs
+    disk: Disk
     tell: Callable[[Remark], None] = lambda lost: None
-    disk: Disk = field(factory=Disk)
     report_path: None = None
     patience_s: float = PATIENCE_S
 
@@ -81,7 +81,6 @@ class PluggedLogs:
 
     def close(self) -> None:
         """The plugin may keep what it made."""
-        self.disk.close()
 
     def _place(self, found: Destinations, rank: int) -> Place:
         error_file = found.error_files.get(rank, "")

@@ -103,12 +103,9 @@ class LogPump:
     unfinished line is shown after `prompt_s`. Files are opened by `disk`."""
 
     def __init__(
-        self,
-        failed: Callable[[BaseException], object] = threads.shown,
-        prompt_s: float = PROMPT_S,
-        disk: Disk | None = None,
+        self, disk: Disk, failed: Callable[[BaseException], object] = threads.shown, prompt_s: float = PROMPT_S
     ) -> None:
-        self._disk = disk or Disk()
+        self._disk = disk
         self._prompt_s = prompt_s
         self._prompts: dict[Stream, float] = {}
         """The streams with a part of a line that is not shown, each with the time at which that is due."""
@@ -179,7 +176,6 @@ class LogPump:
         if self._writer.stop(self._closes_at) and not self._thread.is_alive():
             self._closed = True
             self._files_closed()  # one may have failed at last
-            self._disk.close()
             self._epoll.close()
             os.close(self._wake)
             for console in self._consoles.values():

@@ -79,6 +79,8 @@ def test_a_disk_that_stands_still_costs_the_next_round_its_files_and_the_report_
     where = [f"--log-dir={disk.path}/logs", f"--report={report}", f"--trace={disk.path}/traces/"]
     job = launch("--tee=3", *where, "--max-restarts=1", program, "9", traced=False)
     job.hears(1)
+    (log,) = disk.path.glob("logs/*/attempt_0/0/stdout.log")
+    assert comes_true(lambda: log.read_text() == "began\n")
     with disk.stands_still():
         job.open_gate(0)
         (again,) = job.hears(1)

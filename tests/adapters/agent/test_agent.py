@@ -308,9 +308,9 @@ def test_an_error_in_a_thread_beside_the_workers_ends_the_agent_too(
     def break_thread() -> None:
         read, write = os.pipe()
         if thread == "elastic-watcher":
-            agent._watcher.watch(read, lambda at: os.close(-1))
+            agent._effects._shared.watcher.watch(read, lambda at: os.close(-1))
         else:
-            workers = agent._workers._workers
+            workers = agent._effects.workers._workers
             assert isinstance(workers, SubprocessWorkers)
             workers._pump.follow(read, tmp_path / "out", console=-1, prefix="")
         os.write(write, b"a line\n")
@@ -335,13 +335,13 @@ def test_an_error_in_a_watchdog_that_was_asked_for_ends_the_agent_too(
 
     def break_thread() -> None:
         nonsense: Any = 7
-        watchdogs = agent._watchdogs
-        assert agent._drain_file and agent._hangs and watchdogs._stuck and watchdogs._timers
+        parts, watchdogs = agent._effects, agent._effects.watchdogs
+        assert parts.drain_file and parts.hangs and watchdogs._stuck and watchdogs._timers
         match thread:
             case "elastic-drain-file":
-                agent._drain_file._path = nonsense
+                parts.drain_file._path = nonsense
             case "elastic-hangs":
-                agent._hangs._followers = nonsense
+                parts.hangs._followers = nonsense
             case "elastic-stuck":
                 watchdogs._stuck._ranks = nonsense
             case _:

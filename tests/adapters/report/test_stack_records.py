@@ -10,6 +10,7 @@ from processes import comes_true
 from worlds import LIFE, node, profile
 
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.disk import Disk
 from elastic.adapters.report.stack_records import Seen, StackRecords, grouped, write
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.notes import STACKS
@@ -26,9 +27,11 @@ def world(round: int = 0) -> World:
     return world_of(WorldId(LIFE, round), tuple(Member(node(name), profile(name)) for name in "ab"))
 
 
-def test_a_node_s_stacks_go_on_record_and_into_files_and_those_of_the_others_are_awaited(tmp_path: Path) -> None:
+def test_a_node_s_stacks_go_on_record_and_into_files_and_those_of_the_others_are_awaited(
+    tmp_path: Path, disk: Disk
+) -> None:
     backend = MemoryBackend(MemoryStore(), SystemClock())
-    records = StackRecords(node("a"), backend, lambda: "now")
+    records = StackRecords(node("a"), backend, lambda: "now", disk)
     both = node("a"), node("b")
     assert not records.is_missing(world(), both)
     records.put(0, (Seen(1, 1, ASLEEP, tmp_path / "b"), Seen(0, 0, HOSTILE, None)))
@@ -50,9 +53,9 @@ def test_a_node_s_stacks_go_on_record_and_into_files_and_those_of_the_others_are
     )
 
 
-def test_workers_that_seem_to_hang_have_a_file_of_their_own_for_the_last_time(tmp_path: Path) -> None:
+def test_workers_that_seem_to_hang_have_a_file_of_their_own_for_the_last_time(tmp_path: Path, disk: Disk) -> None:
     backend = MemoryBackend(MemoryStore(), SystemClock())
-    records = StackRecords(node("a"), backend, iter(("once", "again", "late")).__next__)
+    records = StackRecords(node("a"), backend, iter(("once", "again", "late")).__next__, disk)
     stacks = tmp_path / "stacks.txt"
     for _ in range(2):
         records.suspect(0, (Seen(1, 1, ASLEEP, stacks), Seen(0, 0, ASLEEP, None)))
@@ -62,7 +65,7 @@ def test_workers_that_seem_to_hang_have_a_file_of_their_own_for_the_last_time(tm
     assert stacks.with_name("hang.txt").read_text().startswith("rank 1, local rank 1, pid 7, again\n")
 
 
-def test_a_store_that_falls_silent_takes_nothing_away_that_was_put_or_read() -> None:
+def test_a_store_that_falls_silent_takes_nothing_away_that_was_put_or_read(disk: Disk) -> None:
     class Silent(MemoryBackend):
         is_silent = False
 
@@ -75,7 +78,7 @@ def test_a_store_that_falls_silent_takes_nothing_away_that_was_put_or_read() -> 
             return super().read(places, log)
 
     backend = Silent(MemoryStore(), SystemClock())
-    records = StackRecords(node("a"), backend, lambda: "now")
+    records = StackRecords(node("a"), backend, lambda: "now", disk)
     backend.notes.put(STACKS, node("a"), Stacks(node("a"), 0))
     records.put(1, (Seen(0, 0, HOSTILE, None),))
     own, other = Stacks(node("a"), 1, ((0, "outside Python"),)), Stacks(node("b"), 1, ((1, "asleep"),))
@@ -89,10 +92,10 @@ def test_a_store_that_falls_silent_takes_nothing_away_that_was_put_or_read() -> 
     records.close()
 
 
-def test_who_asks_is_told_of_all_workers_and_of_one_of_them_all_that_is_known() -> None:
+def test_who_asks_is_told_of_all_workers_and_of_one_of_them_all_that_is_known(disk: Disk) -> None:
     store = MemoryStore()
     backend = MemoryBackend(store, SystemClock())
-    records = StackRecords(node("a"), backend, lambda: "now")
+    records = StackRecords(node("a"), backend, lambda: "now", disk)
     seen = Seen(3, 1, HOSTILE, None), Seen(2, 0, ASLEEP, None)
     for number, rank in enumerate((None, 3)):
         query = Query(str(number) * 16, 5, rank)

@@ -118,14 +118,16 @@ class Output:
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_what_a_worker_left_behind_is_read_once_and_the_caller_does_not_wait(tmp_path: Path, is_late: bool) -> None:
+def test_what_a_worker_left_behind_is_read_once_and_the_caller_does_not_wait(
+    tmp_path: Path, is_late: bool, disk: Disk
+) -> None:
     """Output that comes late is waited for again: the record is complete."""
     submitted, done = list[ToRecord](), threading.Event()
     output = Output(
         tmp_path / "stderr.log", "RuntimeError: [gloo/pair.cc:547] Connection closed by peer [::1]:5\n", is_late
     )
     backend = MemoryBackend(MemoryStore(), SystemClock())
-    ends = WorkerEnds(ME, "gpu-02", backend, submitted.append, lambda: "13:05:40", output.drain)
+    ends = WorkerEnds(ME, "gpu-02", backend, submitted.append, lambda: "13:05:40", output.drain, disk)
     ends.add(attempt(tmp_path, stderr=Sink(output.log)), Exit(1, 1, 1, 0.0, 0.0))
     assert ends.read(1, done.set)
     output.opened.set()
@@ -140,18 +142,20 @@ def test_what_a_worker_left_behind_is_read_once_and_the_caller_does_not_wait(tmp
 
 
 @pytest.mark.parametrize("code", [0, -9, -15])
-def test_an_end_that_is_no_echo_whatever_the_log_says_is_not_read(tmp_path: Path, code: int) -> None:
+def test_an_end_that_is_no_echo_whatever_the_log_says_is_not_read(tmp_path: Path, code: int, disk: Disk) -> None:
     backend = MemoryBackend(MemoryStore(), SystemClock())
-    ends = WorkerEnds(ME, "gpu-02", backend, lambda item: None, lambda: "", lambda timeout_s: True)
+    ends = WorkerEnds(ME, "gpu-02", backend, lambda item: None, lambda: "", lambda timeout_s: True, disk)
     ends.add(attempt(tmp_path), Exit(1, 1, code, 0.0, 0.0))
     assert not ends.read(1, lambda: None)
     assert not ends.is_echo(1)
 
 
-def test_a_failure_that_is_read_late_is_not_told_of_by_the_output_of_the_worker_s_next_start(tmp_path: Path) -> None:
+def test_a_failure_that_is_read_late_is_not_told_of_by_the_output_of_the_worker_s_next_start(
+    tmp_path: Path, disk: Disk
+) -> None:
     log, submitted = tmp_path / "stderr.log", list[ToRecord]()
     backend = MemoryBackend(MemoryStore(), SystemClock())
-    ends = WorkerEnds(ME, "gpu-02", backend, submitted.append, lambda: "", lambda timeout_s: True)
+    ends = WorkerEnds(ME, "gpu-02", backend, submitted.append, lambda: "", lambda timeout_s: True, disk)
     log.write_text("of this start\n")
     ends.add(attempt(tmp_path, stderr=Sink(log, console=False)), Exit(1, 1, 1, 0.0, 0.0))
     ends.record_failure(Record(1, 1, 0.0))
@@ -159,9 +163,9 @@ def test_a_failure_that_is_read_late_is_not_told_of_by_the_output_of_the_worker_
     assert [fault.tail for each in submitted if (fault := each.read())] == [("of this start",)]
 
 
-def test_a_report_has_the_failures_of_its_node_that_the_store_does_not_have(tmp_path: Path) -> None:
+def test_a_report_has_the_failures_of_its_node_that_the_store_does_not_have(tmp_path: Path, disk: Disk) -> None:
     backend = MemoryBackend(MemoryStore(), SystemClock())
-    ends = WorkerEnds(ME, "gpu-02", backend, lambda item: None, lambda: "", lambda timeout_s: True)
+    ends = WorkerEnds(ME, "gpu-02", backend, lambda item: None, lambda: "", lambda timeout_s: True, disk)
     known, kept = fault(attempt(tmp_path)), evolve(fault(attempt(tmp_path)), round=3)
     backend.notes.add(FAULTS, known)
     ends.recorded(known)
@@ -170,9 +174,11 @@ def test_a_report_has_the_failures_of_its_node_that_the_store_does_not_have(tmp_
     assert ends.all_faults() == (kept, known)
 
 
-def test_a_report_completes_a_failure_of_its_node_of_which_the_store_has_the_first_record(tmp_path: Path) -> None:
+def test_a_report_completes_a_failure_of_its_node_of_which_the_store_has_the_first_record(
+    tmp_path: Path, disk: Disk
+) -> None:
     backend = MemoryBackend(MemoryStore(), SystemClock())
-    ends = WorkerEnds(ME, "gpu-02", backend, lambda item: None, lambda: "", lambda timeout_s: True)
+    ends = WorkerEnds(ME, "gpu-02", backend, lambda item: None, lambda: "", lambda timeout_s: True, disk)
     ended = fault(attempt(tmp_path))
     raised = evolve(ended, exit_code=None)
     backend.notes.add(FAULTS, raised)

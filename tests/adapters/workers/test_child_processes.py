@@ -37,12 +37,13 @@ INHERITED = Sink()
 class Node:
     """The agent's side: workers, and the inbox that their deaths are posted to."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, disk: Disk, **settings: Any) -> None:
         self.inbox: SimpleQueue[tuple[int, int]] = SimpleQueue()
         self.stuck: SimpleQueue[tuple[int, int, str]] = SimpleQueue()
         self.pids: dict[int, int] = {}
+        self.disk = disk
         settings = {"on_stuck": lambda *told: self.stuck.put(told), **settings}
-        self.workers = SubprocessWorkers(lambda *event: self.inbox.put(event), **settings)
+        self.workers = SubprocessWorkers(lambda *event: self.inbox.put(event), disk, **settings)
 
     def start(self, *scripts: str, **sinks: Sink) -> list[int]:
         return self.start_these([spec(rank, script, **sinks) for rank, script in enumerate(scripts)])
@@ -73,12 +74,12 @@ def spec(local_rank: int, script: str, stdout: Sink = INHERITED, stderr: Sink = 
 
 
 @pytest.fixture(params=[Here, Serving], ids=["here", "in a server"])
-def make(nothing_left: str, request: pytest.FixtureRequest) -> Iterator[Callable[..., Node]]:
+def make(nothing_left: str, disk: Disk, request: pytest.FixtureRequest) -> Iterator[Callable[..., Node]]:
     """Make workers that this process executes, and workers that a server executes."""
     made: list[Node] = []
 
     def make(**settings: Any) -> Node:
-        made.append(Node(**{"spawner": Executing(executor=request.param()), **settings}))
+        made.append(Node(**{"disk": disk, "spawner": Executing(executor=request.param()), **settings}))
         return made[-1]
 
     yield make
@@ -426,6 +427,7 @@ def test_close_kills_and_reaps_all_stops_the_threads_and_may_be_repeated(node: N
     pids = node.start("trap '' TERM; sleep 1000 & wait", FOREVER, stdout=Sink(tmp_path / "tee"))
     node.workers.close()
     node.workers.close()
+    node.disk.close()
     assert not any(is_alive(pid) for pid in pids)
     assert threading.active_count() == threads
     with pytest.raises(RuntimeError, match="closed"):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elastic.adapters.disk import Disk
 from elastic.adapters.launch_settings import Logs, Std, Streams, parse_streams
 from elastic.adapters.workers import logs
 from elastic.adapters.workers.logs import (
@@ -94,15 +95,15 @@ def test_an_attempt_has_its_own_directory_once(tmp_path: Path) -> None:
     assert (run.root / "attempt_0" / "1").is_dir()
 
 
-def test_the_error_file_is_named_in_the_environment_if_anything_is_stored(tmp_path: Path) -> None:
-    own = OwnLogs(Logs(str(tmp_path)), make_run_directory(str(tmp_path), "job"))
+def test_the_error_file_is_named_in_the_environment_if_anything_is_stored(tmp_path: Path, disk: Disk) -> None:
+    own = OwnLogs(Logs(str(tmp_path)), make_run_directory(str(tmp_path), "job"), disk)
     environments: dict[int, dict[str, str]] = {0: {"A": "b"}, 1: {"TORCHELASTIC_ERROR_FILE": "/of/another/launcher"}}
     places = own.places(3, environments)
     assert own.directory and own.directory.root
     error_file = own.directory.root / "attempt_3" / "1" / "error.json"
     assert places[1].error_file == error_file and environments[1] == {"TORCHELASTIC_ERROR_FILE": str(error_file)}
     assert environments[0]["A"] == "b"
-    stored = OwnLogs(Logs("/dev/null"), make_run_directory("/dev/null", "job"))
+    stored = OwnLogs(Logs("/dev/null"), make_run_directory("/dev/null", "job"), disk)
     assert stored.places(0, environments)[0].error_file is None
     assert environments[0]["TORCHELASTIC_ERROR_FILE"] == ""
 
@@ -153,10 +154,12 @@ def test_dev_null_stores_nothing() -> None:
     run.remove_if_unused()
 
 
-def test_a_round_whose_directories_cannot_be_made_runs_on_the_console_and_it_is_told_once(tmp_path: Path) -> None:
+def test_a_round_whose_directories_cannot_be_made_runs_on_the_console_and_it_is_told_once(
+    tmp_path: Path, disk: Disk
+) -> None:
     told: list[Remark] = []
     asked = Logs(str(tmp_path), redirects=ALL, tee=Streams(ranks={1: Std.OUT}), shown=frozenset({0, 1}))
-    own = OwnLogs(asked, make_run_directory(str(tmp_path), "job"), told.append)
+    own = OwnLogs(asked, make_run_directory(str(tmp_path), "job"), disk, told.append)
     assert own.directory and own.directory.root
     own.directory.root.rmdir()
     own.directory.root.symlink_to("/proc")  # where nobody makes a directory, root neither

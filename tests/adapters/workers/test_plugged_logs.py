@@ -14,6 +14,7 @@ from processes import comes_true
 from torch.distributed.elastic import multiprocessing
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, LogsDest, LogsSpecs
 
+from elastic.adapters.disk import Disk
 from elastic.adapters.launch_settings import Logs, Std, Streams
 from elastic.adapters.workers.logs import Place
 from elastic.adapters.workers.plugged_logs import GROUP, PluggedLogs, make_plugin
@@ -40,12 +41,12 @@ def test_the_name_that_torchrun_gives_its_own_is_ours() -> None:
     assert make_plugin("default", Logs(), installed(("default", TORCH))) is None
 
 
-def test_what_the_plugin_names_is_where_workers_write(tmp_path: Path) -> None:
+def test_what_the_plugin_names_is_where_workers_write(tmp_path: Path, disk: Disk) -> None:
     asked = Logs(str(tmp_path), Streams(Std.ERR), Streams(ranks={0: Std.OUT}), frozenset({0}), None, ("a",), ("b",))
     plugin = make_plugin("theirs", asked, installed(("theirs", TORCH)))
     assert plugin
     environments = {rank: {"TORCHELASTIC_RUN_ID": "job", "TORCHELASTIC_ERROR_FILE": "/old"} for rank in (0, 1)}
-    places = PluggedLogs(plugin, asked).places(0, environments)
+    places = PluggedLogs(plugin, asked, disk).places(0, environments)
     (run,) = tmp_path.iterdir()
     attempt = run / "attempt_0"
     assert places[0].stdout == Sink(
@@ -66,9 +67,9 @@ class Reticent(LogsSpecs):
         return LogsDest()
 
 
-def test_a_plugin_that_names_no_file_leaves_the_console_and_may_add_to_the_environment() -> None:
+def test_a_plugin_that_names_no_file_leaves_the_console_and_may_add_to_the_environment(disk: Disk) -> None:
     environments = {0: {"TORCHELASTIC_ERROR_FILE": "/of/another/launcher"}}
-    places = PluggedLogs(Reticent(), Logs()).places(0, environments)
+    places = PluggedLogs(Reticent(), Logs(), disk).places(0, environments)
     assert (places[0].stdout, places[0].stderr, places[0].error_file) == (Sink(), Sink(), None)
     assert environments == {0: {"MINE": "x", "TORCHELASTIC_ERROR_FILE": ""}}
 
@@ -78,9 +79,9 @@ class Broken(Reticent):
         raise KeyError("nothing\nhere")
 
 
-def test_a_plugin_that_fails_later_fails_the_job_with_its_reason() -> None:
+def test_a_plugin_that_fails_later_fails_the_job_with_its_reason(disk: Disk) -> None:
     with pytest.raises(CannotStart, match=r"^the plugin of --logs-specs says nothing: KeyError: 'nothing\\nhere'$"):
-        PluggedLogs(Broken(), Logs()).places(0, {0: {}})
+        PluggedLogs(Broken(), Logs(), disk).places(0, {0: {}})
 
 
 class Slow(Reticent):
@@ -96,9 +97,9 @@ class Slow(Reticent):
         return LogsDest()
 
 
-def test_a_plugin_that_answers_too_late_changes_no_environment_of_a_worker() -> None:
+def test_a_plugin_that_answers_too_late_changes_no_environment_of_a_worker(disk: Disk) -> None:
     told, plugin, environments = SimpleQueue[Remark](), Slow(), {0: {"RANK": "0"}}
-    logs = PluggedLogs(plugin, Logs(), told.put, patience_s=0.01)
+    logs = PluggedLogs(plugin, Logs(), disk, told.put, patience_s=0.01)
     assert logs.places(3, environments) == {0: Place(Sink(), Sink(), None)}
     assert "the output of round 3 is on the console only" in told.get_nowait().text
     plugin.may_answer.set()
@@ -112,9 +113,9 @@ class Quitting(Reticent):
         sys.exit("no place")
 
 
-def test_a_plugin_that_exits_fails_the_job_with_its_reason() -> None:
+def test_a_plugin_that_exits_fails_the_job_with_its_reason(disk: Disk) -> None:
     with pytest.raises(CannotStart, match="SystemExit: no place"):
-        PluggedLogs(Quitting(), Logs()).places(0, {0: {}})
+        PluggedLogs(Quitting(), Logs(), disk).places(0, {0: {}})
 
 
 def test_an_unknown_name_is_answered_with_those_that_there_are() -> None:

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from processes import TIMEOUT_S, comes_true
 
+from elastic.adapters.disk import Disk
 from elastic.adapters.workers.log_file import WAITING_MAX, LogFile, LogWriter
 from elastic.adapters.workers.prefixed_lines import LINE_MAX, cut, last, matching
 from elastic.adapters.workers.pump import PENDING_MAX, LogPump, Stream
@@ -43,17 +44,17 @@ class Pipe:
 
 
 @pytest.fixture
-def pump() -> Iterator[LogPump]:
+def pump(disk: Disk) -> Iterator[LogPump]:
     """A pump that shows no unfinished line, also on a machine that stands still for a while."""
-    pump = LogPump(prompt_s=1e6)
+    pump = LogPump(disk, prompt_s=1e6)
     yield pump
     pump.close()
 
 
 @pytest.fixture
-def prompting() -> Iterator[LogPump]:
+def prompting(disk: Disk) -> Iterator[LogPump]:
     """A pump that shows unfinished lines at once."""
-    pump = LogPump(prompt_s=0.0)
+    pump = LogPump(disk, prompt_s=0.0)
     yield pump
     pump.close()
 
@@ -144,7 +145,7 @@ def test_a_prompt_ends_when_another_worker_writes_and_what_is_new_follows_in_a_l
 def test_however_prompts_come_nothing_of_a_worker_is_lost_or_shown_twice(written: list[tuple[int, bytes]]) -> None:
     """And no line has text of two workers."""
     read, write = os.pipe()
-    pump = LogPump(prompt_s=0.0)
+    pump = LogPump(Disk(), prompt_s=0.0)
     streams = [Stream(-1 - number, None, write, b"%d:" % number) for number in (0, 1)]
     for number, data in written:
         stream = streams[number]
@@ -245,9 +246,9 @@ def read_until(pipe: Pipe, end: bytes) -> bytes:
 
 
 def test_a_console_that_does_not_read_holds_up_neither_the_file_nor_the_end(
-    pipe: Callable[[], Pipe], tmp_path: Path
+    pipe: Callable[[], Pipe], tmp_path: Path, disk: Disk
 ) -> None:
-    pump, out, blocked = LogPump(), pipe(), pipe()
+    pump, out, blocked = LogPump(disk), pipe(), pipe()
     assert pump.drain(0.0)
     held = fill(blocked)
     stream = pump.follow(out.read, tmp_path / "out", blocked.write, ">")
@@ -370,8 +371,8 @@ def test_a_file_that_fails_is_said_once_and_the_console_goes_on(
     assert sorted(shown(console).splitlines(keepends=True)) == [note, b"p:one\n", b"p:two\n"]
 
 
-def test_a_file_that_fails_at_the_end_is_said_too(pipe: Callable[[], Pipe], console: int) -> None:
-    pump, out = LogPump(), pipe()
+def test_a_file_that_fails_at_the_end_is_said_too(pipe: Callable[[], Pipe], console: int, disk: Disk) -> None:
+    pump, out = LogPump(disk), pipe()
     pump.follow(out.read, Path("/dev/full"), console, "p:")
     out.send(b"last\n")
     pump.close()
@@ -398,9 +399,9 @@ def comes_true_while_read(reader: int, condition: Callable[[], bool]) -> bool:
 
 
 def test_a_file_whose_end_the_disk_does_not_take_is_named(
-    pipe: Callable[[], Pipe], console: int, tmp_path: Path, still: int
+    pipe: Callable[[], Pipe], console: int, tmp_path: Path, still: int, disk: Disk
 ) -> None:
-    pump, out = LogPump(), pipe()
+    pump, out = LogPump(disk), pipe()
     stream = pump.follow(out.read, tmp_path / "still", console, "")
     out.send(b"x" * (1 << 17))
     with pytest.raises(TimeoutError, match="/still: the disk does not answer, the end of this output is not written"):
@@ -440,20 +441,20 @@ def test_a_file_that_cannot_be_opened_costs_no_descriptor(
 
 
 def test_a_close_carries_what_there_is_and_may_be_repeated_or_come_first(
-    pipe: Callable[[], Pipe], console: int, tmp_path: Path
+    pipe: Callable[[], Pipe], console: int, tmp_path: Path, disk: Disk
 ) -> None:
-    pump, out = LogPump(), pipe()
+    pump, out = LogPump(disk), pipe()
     pump.follow(out.read, tmp_path / "out", console, "")
     out.send(b"unfinished")
     pump.close()
     pump.close()
     assert shown(console) == b"unfinished\n"
-    LogPump().close()
+    LogPump(disk).close()
 
 
-def test_an_error_that_ends_the_thread_is_told(pipe: Callable[[], Pipe], tmp_path: Path) -> None:
+def test_an_error_that_ends_the_thread_is_told(pipe: Callable[[], Pipe], tmp_path: Path, disk: Disk) -> None:
     told = SimpleQueue[BaseException]()
-    pump, out = LogPump(told.put), pipe()
+    pump, out = LogPump(disk, told.put), pipe()
     pump.follow(out.read, tmp_path / "out", console=-1, prefix="")
     out.send(b"for no console\n")
     error = told.get(timeout=TIMEOUT_S)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from processes import TIMEOUT_S, comes_true
 
+from elastic.adapters.disk import Disk
 from elastic.adapters.launch_settings import STACKS_SIGNAL
 from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.environment import command
@@ -34,13 +35,14 @@ HANGS = "time.sleep(1000)"
 class Node:
     """The agent's side: one worker at a time, what it reports, and its end."""
 
-    def __init__(self, folder: Path, spawner: Spawner | None = None) -> None:
+    def __init__(self, folder: Path, disk: Disk, spawner: Spawner | None = None) -> None:
         self.folder = folder
         self.error_file = folder / "error.json"
         self.reports: SimpleQueue[tuple[int, int, Report]] = SimpleQueue()
         self.dead: SimpleQueue[tuple[int, int]] = SimpleQueue()
         self.workers = SubprocessWorkers(
             lambda *event: self.dead.put(event),
+            disk,
             spawner=spawner or Executing(START_UP),
             on_report=lambda *event: self.reports.put(event),
         )
@@ -83,11 +85,11 @@ class Node:
 
 
 @pytest.fixture
-def make(nothing_left: str, tmp_path: Path) -> Iterator[Callable[..., Node]]:
+def make(nothing_left: str, tmp_path: Path, disk: Disk) -> Iterator[Callable[..., Node]]:
     made: list[Node] = []
 
     def make(*given: Any) -> Node:
-        made.append(Node(tmp_path, *given))
+        made.append(Node(tmp_path, disk, *given))
         return made[-1]
 
     yield make

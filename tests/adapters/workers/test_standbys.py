@@ -21,6 +21,7 @@ import pytest
 from attrs import define, evolve, field
 from processes import TIMEOUT_S, comes_true, cut_name, dies, is_alive
 
+from elastic.adapters.disk import Disk
 from elastic.adapters.launch_settings import STACKS_SIGNAL, Function, Kind, LaunchSettings, Program, StandbySettings
 from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.environment import command, lasting_environment
@@ -44,6 +45,7 @@ class Node:
 
     program: Program | Function
     folder: Path
+    disk: Disk
     wanted: StandbySettings = StandbySettings()
     environment: Mapping[str, str] = field(factory=lambda: dict(os.environ))
     local_world_size: int = 1
@@ -81,6 +83,7 @@ class Node:
         )
         self.workers = SubprocessWorkers(
             lambda *event: self.dead.put(event),
+            self.disk,
             guard=self.guard,
             spawner=self.standbys,
             watcher=self.watcher,
@@ -140,7 +143,7 @@ class Node:
 
 
 @pytest.fixture
-def make(nothing_left: str, tmp_path: Path) -> Iterator[Callable[..., Node]]:
+def make(nothing_left: str, tmp_path: Path, disk: Disk) -> Iterator[Callable[..., Node]]:
     made: list[Node] = []
 
     def make(program: Program | Function | str, **settings: Any) -> Node:
@@ -148,7 +151,7 @@ def make(nothing_left: str, tmp_path: Path) -> Iterator[Callable[..., Node]]:
             file = tmp_path / "program.py"
             file.write_text(program)
             program = script(file)
-        made.append(Node(program, tmp_path, **{"environment": dict(os.environ), **settings}))
+        made.append(Node(program, tmp_path, disk, **{"environment": dict(os.environ), **settings}))
         return made[-1]
 
     yield make
@@ -562,9 +565,9 @@ def test_a_standby_refuses_a_go_of_an_attempt_before_its_own(make: Callable[...,
     assert node.run(node.spec()) == (STALE, "", "")
 
 
-def test_no_standby_outlives_its_agent(nothing_left: str, tmp_path: Path) -> None:
+def test_no_standby_outlives_its_agent(nothing_left: str, tmp_path: Path, disk: Disk) -> None:
     """The agent's end closes the socket; the kernel's signal comes sooner, so the socket is tried by itself."""
-    node = Node(script(PROBE), tmp_path, environment=dict(os.environ))
+    node = Node(script(PROBE), tmp_path, disk, environment=dict(os.environ))
     node.begin()
     node.becomes_ready()
     (standby,) = node.standbys._standbys.values()

@@ -10,12 +10,13 @@ import os
 import signal
 import sys
 
+from elastic.adapters.disk import Disk
 from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.worker_port import WorkerSpec
 
 
 def main(how: str, *command: str) -> None:
-    workers = SubprocessWorkers(lambda local_rank, pid: None)
+    workers = SubprocessWorkers(lambda local_rank, pid: None, Disk())
     specs = [WorkerSpec(local_rank, command, dict(os.environ)) for local_rank in range(2)]
     if how.isdigit():
         signal.setitimer(signal.ITIMER_REAL, int(how) / 1e6)

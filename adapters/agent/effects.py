@@ -1,0 +1,271 @@
+"""The effects of an agent's steps, carried out: by its workers, and by the parts that it has.
+
+Nothing is decided here. What comes of an effect goes into the inbox, like all that an agent hears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+from ...core import agent as core
+from ...core.group import state as group
+from ...core.group import transition
+from ...core.world import Unfit, World
+from ..report.news import Step, SuspectedHang, Trace, WatchdogTold
+from ..report.stack_records import Seen, StackRecords
+from ..report.worker_ends import WorkerEnds
+from ..store.notes import ENDED, STANDBYS, UNFIT
+from ..store.port import StoreError
+from ..threads import NoThread
+from ..workers.child_processes import reason
+from ..workers.logs import WorkerLogs
+from ..workers.notices import Notice
+from ..workers.orphans import Orphans
+from ..workers.spawner import Executing, Spawner
+from ..workers.worker_port import CannotStart, Shortage, StandbyNews, passes
+from .parts import (
+    Part,
+    Shared,
+    made_board,
+    made_checks,
+    made_drain_file,
+    made_hang_watch,
+    made_processes,
+    made_standbys,
+    made_standstill_watch,
+    made_watchdogs,
+)
+from .peers import Peers
+from .worker_group import WorkerGroup
+
+if TYPE_CHECKING:
+    from .standstill_watch import StandstillWatch
+
+_HANGS_MAX = 16
+"""How many of the suspected hangs, the last ones, are in the report."""
+
+
+class Effects:
+    """Carries out the effects of one agent. Its own thread calls."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        peers: Peers,
+        logs: WorkerLogs,
+        trace: Trace,
+        spawner: Spawner | None,
+        orphans: Orphans | None,
+        agent: Callable[[], core.Agent],
+    ) -> None:
+        """`agent` returns the agent as it stands. Without a `spawner` the executor executes the workers."""
+        self._shared = shared
+        self._peers = peers
+        self._trace = trace
+        self._agent = agent
+        self._orphans = orphans
+        settings, clock, inbox = shared.settings, shared.clock, shared.inbox
+        self.watchdogs = made_watchdogs(shared)
+        reports = spawner is not None or shared.start_up is not None
+        spawner = spawner or Executing(shared.start_up, settings.drain.ignored, shared.executor)
+        self.standbys = made_standbys(shared, spawner)
+        processes = made_processes(shared, self.standbys or spawner, reports)
+        self.prepare = processes.prepare
+        self.board = made_board(shared)
+        self.drain_file = made_drain_file(shared)
+        self.checks = made_checks(shared)
+        self.hangs = made_hang_watch(shared, lambda world: peers.absent(agent(), world))
+        self._standstill: StandstillWatch | None = None
+        first = shared.node, shared.host, shared.backend, peers.rendezvous.submit, clock.wall_text, processes.drain
+        self.ends = WorkerEnds(*first, shared.disk, inbox.failed)
+        self.stacks = StackRecords(shared.node, shared.backend, clock.wall_text, shared.disk)
+        tell = partial(peers.tell, ENDED)
+        self.workers = WorkerGroup(shared, processes, logs, self.watchdogs, self.ends, self.hangs, tell)
+        self._seen: tuple[Seen, ...] = ()
+        """The last look at the workers that are being stopped."""
+        self.suspected: tuple[SuspectedHang, ...] = ()
+        """The last hangs that were suspected."""
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Return the parts in the order in which they start. The watchdogs are started before all others."""
+        hangs, drain_file = self.hangs, self.drain_file
+        return (
+            *([Part(self._orphans.kill)] if self._orphans else []),
+            *([Part(self.board.close)] if self.board else []),
+            *([Part(drain_file.close, drain_file.start)] if drain_file else []),
+            Part(partial(self.stacks.close, self._shared.patience)),
+            Part(self.ends.close),
+            Part(self.workers.close),
+            *([Part(self.checks.close)] if self.checks else []),
+            Part(self._close_standstill),
+            *([Part(hangs.close, hangs.start)] if hangs else []),
+            Part(partial(self.tell_of_watchdog, "watchdog stopped")),
+            Part(self.watchdogs.close),
+        )
+
+    def carry_out(self, effects: tuple[core.Effect, ...]) -> None:
+        """Carry out the effects of one step, in their order; then the observer sees the step."""
+        for effect in effects:
+            self._does(effect)
+        if effects and isinstance(stepped := effects[0], core.Stepped):
+            event, before, after, commands = stepped.event, stepped.before, stepped.after, stepped.commands
+            self._shared.observer.saw(Step(event, before, after, commands, self._shared.clock.now()))
+
+    def _does(self, effect: core.Effect) -> None:
+        match effect:
+            case core.Stepped(event, commands=commands):
+                self._trace.took(transition, event, commands, self._shared.clock.now())
+                if isinstance(event, group.Beaten):
+                    self._peers.beaten(event.sent_at)
+            case core.Submit(item):
+                if self._peers.submit(item):
+                    self._prepare_ahead()
+            case group.Beat():
+                self._peers.beat()
+            case group.Start(world):
+                self._start(world)
+            case group.Move(world):
+                self.workers.move(world)
+            case group.StartAgain(local_rank):
+                self.workers.start_again(local_rank)
+            case group.Signal(signum, children=True):
+                self.workers.signal_children(signum)
+            case group.Signal(signum, spared):
+                self.workers.signal(signum, spared)
+            case group.Check():
+                self._check()
+            case group.RecordUnfit(text):
+                with suppress(StoreError):
+                    unfit = Unfit(self._shared.node, self._shared.host, self._shared.clock.wall_text(), text)
+                    self._shared.backend.notes.add(UNFIT, unfit)
+            case group.Tell():
+                self._tell(effect)
+            case group.Record() as record:
+                self.ends.record_failure(record)
+            case group.RecordUnstartable(text):
+                self.ends.record_unstartable(text)
+            case core.See():
+                self._seen = self.workers.see()
+            case core.PutStacks(round):
+                self.stacks.put(round, self._seen)
+            case core.Suspect(round, seen):
+                self.stacks.suspect(round, tuple(seen))
+            case core.Report(report):
+                self.suspected = (*self.suspected, report)[-_HANGS_MAX:]
+                self._shared.observer.saw(report)
+            case core.Reply(query):
+                self.stacks.reply(query, self.workers.sight(query.round))
+            case core.FollowLinks():
+                self._peers.follow(self._agent())
+            case core.FollowWorkers():
+                self._look_for_standstill()
+            case core.ThrowOut():
+                self._peers.throw_out(self._agent)
+            case core.Rest(is_busy):
+                if self.standbys:
+                    self.standbys.rest(self._shared.clock.now(), is_busy)
+                    self._peers.tell(STANDBYS, self.standbys.note)
+            case core.Hear(event):
+                self._shared.inbox.post(event)
+            case other:
+                assert_never(other)
+
+    # --- the workers
+
+    def _start(self, world: World) -> None:
+        try:
+            started = self.workers.start(world)
+            self._trace.took(group.Start, started.world.round, started.pids, started.at)
+            self._shared.observer.saw(started)
+            self._adopt()
+            if self._shared.settings.stacks_signal is not None:
+                self.workers.get_ready_to_see()
+        except (CannotStart, Shortage, OSError) as error:
+            text = f"cannot start the workers: {reason(error)}" if isinstance(error, OSError) else str(error)
+            now = self._shared.clock.now()
+            self._shared.inbox.post(group.Unstartable(text, now, passes(error)))
+            self._shared.inbox.post(group.Reaped(now))
+
+    def _check(self) -> None:
+        """Have this node checked. What the check leaves behind dies with the workers' orphans."""
+        self._prepare_ahead()
+        self._adopt()
+        if self.checks:
+            self.checks.start()
+
+    def _prepare_ahead(self) -> None:
+        """Start what watches and guards processes, while there is time. What is missing for it the first worker says."""
+        with suppress(OSError):
+            self.prepare()
+
+    def _adopt(self) -> None:
+        if self._orphans:
+            self._orphans.adopt()
+
+    def reap_orphans(self) -> None:
+        """Reap the dead orphans, which are neither workers nor standbys."""
+        if self._orphans:
+            self._orphans.reap({*self.workers.pids, *(self.standbys.pids if self.standbys else ())})
+
+    def _look_for_standstill(self) -> None:
+        """Have the workers looked at while the store is silent. Without links no other node is known to be dead."""
+        is_silent = self._agent().silent_since is not None
+        if self._standstill is None and is_silent and self._peers.links:
+            self._standstill = made_standstill_watch(self._shared, self._peers.rendezvous.hear_of_workers)
+        if self._standstill:
+            with suppress(NoThread):  # then nobody looks, and the node waits
+                self._standstill.follow(self.workers.followers() if is_silent else None)
+
+    def _close_standstill(self) -> None:
+        if self._standstill:
+            self._standstill.close()
+
+    # --- what is told
+
+    def _tell(self, tell: group.Tell) -> None:
+        """Tell the workers of the notice. Workers that cannot be told have until the node goes."""
+        from_now = self._shared.clock.wall() - self._shared.clock.now()
+        if self.board:
+            with suppress(OSError):
+                self.board.tell(Notice(tell.gone_by + from_now, tell.goes_at + from_now, tell.notice.source))
+
+    def hear_ready(self) -> bool:
+        """Take what workers have said of being ready to leave. Return True if there was something."""
+        ready = self.board.ready() if self.board else ()
+        for rank in self.workers.local_ranks(ready):
+            self._shared.inbox.post(group.ReadyToLeave(rank, self._shared.clock.now()))
+        return bool(ready)
+
+    def tell_of_watchdog(self, name: str) -> None:
+        if self._shared.settings.watchdogs.timer_file is not None:
+            self._shared.observer.saw(WatchdogTold(name, {}, self._shared.clock.now()))
+
+    # --- the standbys
+
+    @property
+    def are_settled(self) -> bool:
+        """Return True if nothing is gained by waiting for standbys."""
+        return self.standbys is None or self.standbys.are_settled
+
+    def begin_standbys(self) -> bool:
+        """Start the standbys; return True if nothing is gained by waiting for them."""
+        if self.standbys:
+            try:
+                self.prepare()
+                self._say(self.standbys.begin())
+            except OSError:  # the first worker says what is missing
+                return True
+        return self.are_settled
+
+    def hear_standby(self, pid: int) -> None:
+        if self.standbys:
+            self._say(self.standbys.heard(pid))
+            self._peers.tell(STANDBYS, self.standbys.note)
+
+    def _say(self, news: Sequence[StandbyNews]) -> None:
+        for each in news:
+            self._shared.observer.saw(each)

@@ -1,0 +1,132 @@
+"""This node among the others: its name and ports, its rendezvous, its heartbeats, its links, and what it tells the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from attrs import evolve
+
+from ...core import agent as core
+from ...core.agent import Agent
+from ...core.node import lost_parties, ranks_of
+from ...core.rendezvous import Held, Prepared, Request, handlers
+from ...core.world import Life, Node, World
+from ..clock import Clock
+from ..launch_settings import LaunchSettings
+from ..rendezvous.heart import Heart
+from ..rendezvous.loop import RendezvousLoop
+from ..rendezvous.reserved_ports import Reservation
+from ..report.news import Trace
+from ..store.port import Backend, Record, Shelf
+from .inbox import Inbox
+from .note_teller import NoteTeller
+from .parts import Part
+
+if TYPE_CHECKING:
+    from ..rendezvous.evictions import Awaited, Parties
+    from ..rendezvous.links import Links
+
+Evict: TypeAlias = "Callable[[Parties, Node, Awaited], None]"
+"""Take the ranks of these parties out of the workers' registers, in the name of this node."""
+
+
+class Peers:
+    """What ties one node to the others of its job."""
+
+    def __init__(
+        self, settings: LaunchSettings, backend: Backend, clock: Clock, inbox: Inbox, trace: Trace, evict: Evict
+    ) -> None:
+        """Raises OSError if the host has no port or descriptor left."""
+        self._settings = settings
+        self._clock = clock
+        self._inbox = inbox
+        self._evict = evict
+        self._reserved = Reservation(settings.address, settings.listening.ports)
+        self.host = os.uname().nodename
+        self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
+        introduced = settings.profile(self._reserved.endpoint, self.host)  # reads the program's file, once
+        self.links = self._made_links()
+        self._introduced = evolve(introduced, link_port=self.links.server.port) if self.links else introduced
+        self.held = Held(self.node, self._introduced, settings.rendezvous, Life(os.urandom(8).hex()))
+        self.rendezvous = RendezvousLoop(backend, self.held, clock, inbox.post, inbox.failed, trace.took)
+        self._beats = backend.clone()
+        self._teller = NoteTeller(self._beats.notes, self.node)
+        interval_s = settings.rendezvous.keep_alive_interval
+        self._heart = Heart(self._beats, self.node, interval_s, clock, self._has_beaten, inbox.failed)
+        self.beat = self._heart.beat
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Return its parts. The links say goodbye first, the heart stops last."""
+        links = [Part(self.links.stop, self.links.start)] if self.links else []
+        loops = Part(self._heart.stop, self._heart.start), Part(self.rendezvous.stop, self.rendezvous.start)
+        return (Part(self._reserved.release), *loops, *links)
+
+    def submit(self, item: Request | Prepared) -> bool:
+        """Submit this to the rendezvous; return True if this node joins a round. It joins each with a port that no worker
+        has used."""
+        joins = isinstance(item, Request) and item.handler is handlers.join
+        if isinstance(item, Request) and joins:
+            self._reserved.renew()
+            item = evolve(item, profile=evolve(self._introduced, endpoint=self._reserved.endpoint))
+        self.rendezvous.submit(item)
+        return joins
+
+    def tell(self, shelf: Shelf[Record], note: Record) -> None:
+        """Tell this beside the next heartbeat."""
+        self._teller.tell(shelf, note)
+
+    def beaten(self, sent_at: float) -> None:
+        """Let the links know that the store has acknowledged the heartbeat of this time."""
+        if self.links:
+            self.links.beaten(sent_at)
+
+    def follow(self, agent: Agent) -> None:
+        """Watch the neighbours of this node."""
+        if self.links:
+            self.links.follow(agent.state, is_silent=agent.silent_since is not None)
+
+    def throw_out(self, agent: Callable[[], Agent]) -> None:
+        """Throw the ranks of lost nodes out of the workers' registers. Another thread asks for the agent as it stands."""
+
+        def ranks() -> Mapping[str, int]:
+            state = agent().state
+            return ranks_of(state) if state else {}
+
+        self._evict(lambda: lost_parties(agent().lost), self.node, ranks)
+
+    def absent(self, agent: Agent, world: World) -> Sequence[Node]:
+        """Return the members of this world that are dead or out of reach, or have no work. Any thread may ask."""
+        links = self.links.stand if self.links else {}
+        return core.absent(agent, world, links, self._clock.now(), self._settings.rendezvous.ttl)
+
+    def _has_beaten(self, sent_at: float, life: Life | None) -> None:
+        """Take an acknowledged heartbeat, in the heart's thread."""
+        self._inbox.beaten(sent_at, life)
+        self._teller.beaten(life)
+        if query := self._beats.notes.query:
+            self._inbox.post(core.Queried(query.id, query.round, query))
+
+    def _made_links(self) -> Links | None:
+        """Return this node's links; None if it wants none, or if its host has no port for them."""
+        if not self._settings.listening.links:
+            return None
+        from ..rendezvous.link_server import LinkAddress  # a node alone needs none
+        from ..rendezvous.links import Links
+
+        settings, spans = self._settings, self._settings.rendezvous
+        try:
+            return Links(
+                self.node,
+                settings.run_id,
+                LinkAddress(settings.address, settings.listening.ports),
+                spans.keep_alive_interval,
+                spans.ttl,
+                self._clock,
+                lambda linked: self.rendezvous.hear_of_link(linked),  # noqa: PLW0108  which is made later
+                settings.token,
+            )
+        except OSError:
+            return None
