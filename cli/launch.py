@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -17,7 +17,7 @@ from attrs import evolve
 from ..adapters import kernel
 from ..adapters.agent.agent import Agent
 from ..adapters.agent.watchdogs import CannotWatch
-from ..adapters.clean_up import failures_of
+from ..adapters.clean_up import CleanUp
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.disk import Disk, Patience, once
 from ..adapters.launch_settings import Function, LaunchSettings, Program
@@ -156,58 +156,32 @@ def _launched(
     where = places.place(options, environment, token)
     settings = _settings(options, program, where, environment, token)
     say(*said, err=True)
-    clock = SystemClock()
-    err = PatientText(_stderr())
+    clock, err, failures = SystemClock(), PatientText(_stderr()), list[Exception]()
     status = StatusLines(err, settings, options.status)
-    if few := few_cpus(settings.local_world_size):
-        status.warn(few)
-    if settings.cpus:
-        from ..adapters.workers.kfd import unplaced  # few jobs are bound
-
-        if text := unplaced():
-            status.warn(text)
-    logs: Sequence[EventLog | MetricsLog | RendezvousLog] = ()
-    connection, relay, metrics, spans = None, None, None, None
-    failures: list[Exception] = []
-    closing: list[Callable[[], None]] = []
-    try:
-        logs = telemetry(options, settings, clock, status.warn)
-        name = settings.slot or socket.gethostname()
-        metrics = _metrics(options, name)
-        spans = _spans(options, settings, name, clock, status)
-        plugged = bool(logs) or settings.logs_plugin is not None  # other code: its children are its own
-        adopts = is_alone and not plugged
-        executor = None if adopts or spawner else _serving()  # it has the score of before
-        closing += [executor.close] if executor else []
+    for warning in _of_cpus(settings):
+        status.warn(warning)
+    with CleanUp(failures) as last, CleanUp(failures) as closing:
+        last.callback(_end, err, failures)
+        observers, plugged = _observers(options, settings, clock, status, closing)
+        adopts = is_alone and not plugged and settings.logs_plugin is None  # other code: its children are its own
+        executor = None if adopts or spawner else _serving(closing)  # it has the score of before
         protection = Protection()
         if is_alone:
             protection.begin()  # before the store's helper starts, which inherits it
-            closing.append(protection.end)
+            closing.closes(protection.end)
         connection = where.open(settings.run_id, clock, settings.rendezvous, status.warn)
+        last.closes(partial(connection.close, settings.rendezvous.ttl))
         status.serves_store = connection.serves
-        evictions = Evictions()
-        relay = _relay(connection, evictions)
+        evictions, patience = Evictions(), Patience()
+        if relay := _relay(connection, evictions):
+            closing.closes(relay.close)
         settings = evolve(settings, relay=relay.path if relay else "", serves_store=connection.serves)
-        observer = Observers(status, *logs, *([metrics] if metrics else []), *([spans] if spans else []))
         orphans = Orphans(connection.children) if adopts else None
-        trace = _trace(options.trace)
-        patience = Patience()
         for warning in filter(None, (kernel.slower(), protection.warning())):
             status.warn(warning)
-        result, directory, gone_by = _run(
-            settings,
-            connection,
-            clock,
-            observer,
-            trace,
-            spawner,
-            orphans,
-            evictions,
-            failures,
-            patience,
-            protection,
-            executor,
-        )
+        first = settings, connection.backend, clock, Observers(status, *observers), _trace(options.trace)
+        make = partial(Agent, *first, spawner, orphans, evictions.evict, patience, protection, executor)
+        result, directory, gone_by = _run(make, settings, failures)
         code = exit_code(result.outcome)
         of_calls = relay.restarts if relay else 0
         report = Report(settings, result, code, clock.now() - status.began_at, of_calls)
@@ -217,17 +191,39 @@ def _launched(
             status.end(lines, well=code == 0 and not lost)
         if settings.serves_store and gone_by is not None and isinstance(result.outcome, Drained):
             _serve_on(connection, settings, gone_by, status)
-    finally:
-        closing += [relay.close] if relay is not None else []
-        closing += [log.close for log in reversed(logs)]
-        closing += [each.close for each in (metrics, spans) if each]
-        if connection is not None:
-            closing.append(partial(connection.close, settings.rendezvous.ttl))
-        failures += failures_of(*closing)
-        for failure in failures:
-            err.write(printed(f"elastic  the clean-up at the end was not complete: {failure}"))
-        err.close(PATIENCE_S)
     return report, lines
+
+
+def _end(err: PatientText, failures: Sequence[Exception]) -> None:
+    for failure in failures:
+        err.write(printed(f"elastic  the clean-up at the end was not complete: {failure}"))
+    err.close(PATIENCE_S)
+
+
+def _of_cpus(settings: LaunchSettings) -> Iterator[str]:
+    """Yield what people should know of this host's CPUs."""
+    if few := few_cpus(settings.local_world_size):
+        yield few
+    if settings.cpus:
+        from ..adapters.workers.kfd import unplaced  # few jobs are bound
+
+        if text := unplaced():
+            yield text
+
+
+def _observers(
+    options: LaunchOptions, settings: LaunchSettings, clock: Clock, status: StatusLines, closing: CleanUp
+) -> tuple[Sequence[Observer], bool]:
+    """Return the observers that were asked for, and if some of them run code of others. Raises Mistake."""
+    logs = telemetry(options, settings, clock, status.warn)
+    for log in logs:
+        closing.closes(log.close)
+    name = settings.slot or socket.gethostname()
+    if metrics := _metrics(options, name):
+        closing.closes(metrics.close)
+    if spans := _spans(options, settings, name, clock, status):
+        closing.closes(spans.close)
+    return (*logs, *([metrics] if metrics else []), *([spans] if spans else [])), bool(logs)
 
 
 def _settings(
@@ -254,11 +250,13 @@ def _settings(
     return evolve(settings, address=address, rendezvous=spans, environment=inherited)
 
 
-def _serving() -> Executor:
+def _serving(closing: CleanUp) -> Executor:
     """Return the executor beside other code in this process: the workers' orphans are not the agent's."""
     from ..adapters.workers.forks import Serving  # most launches need none
 
-    return Serving()
+    serving = Serving()
+    closing.closes(serving.close)
+    return serving
 
 
 def _serve_on(connection: AgentConnection, settings: LaunchSettings, gone_by: float, status: StatusLines) -> None:
@@ -375,35 +373,12 @@ def _trace(path: str | None) -> Trace:
 
 
 def _run(
-    settings: LaunchSettings,
-    connection: AgentConnection,
-    clock: Clock,
-    observer: Observer,
-    trace: Trace,
-    spawner: Spawner | None,
-    orphans: Orphans | None,
-    evictions: Evictions,
-    failures: list[Exception],
-    patience: Patience,
-    protection: Protection,
-    executor: Executor | None,
+    make: Callable[[], Agent], settings: LaunchSettings, failures: list[Exception]
 ) -> tuple[Result, str | None, float | None]:
-    """Run the agent; return its result, where the report belongs if the user keeps logs, and when a drained node must be
+    """Run an agent; return its result, where the report belongs if the user keeps logs, and when a drained node must be
     gone. `failures` gets those of its clean-up. Raises Mistake."""
     try:
-        agent = Agent(
-            settings,
-            connection.backend,
-            clock,
-            observer,
-            trace,
-            spawner,
-            orphans,
-            evict=evictions.evict,
-            patience=patience,
-            protection=protection,
-            executor=executor,
-        )
+        agent = make()
     except CannotLog as reason:
         if settings.logs.directory is None and "TMPDIR" not in os.environ:
             raise Mistake(f"--log-dir is missing, and there is no place for temporary files: {reason}") from None

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 FILES = [path for room in ("core", "adapters", "cli", "inprocess") for path in sorted((ROOT / room).rglob("*.py"))]
 FUNCTION_MAX, INIT_MAX, FIELDS_MAX = 60, 40, 15
 
-FUNCTIONS = {"cli/launch.py _launched": 87}
+FUNCTIONS: Mapping[str, int] = {}
 """Functions of more lines than FUNCTION_MAX."""
 INITS = {
     "adapters/inprocess/driver.py Driver": 56,
