@@ -15,9 +15,10 @@ from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, field
 
 from ..core import group, rendezvous
+from ..core.values import frozen
 from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile, place_label, rank_policy_label
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ import threading
 import time
 from contextlib import suppress
 
-from attrs import define, frozen
+from attrs import define
 
+from ..core.values import frozen
 from . import threads
 from .process_stat import DEAD, stat
 

@@ -17,8 +17,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from ipaddress import ip_address
 
-from attrs import frozen
-
+from ..core.values import frozen
 from .bounded_server import Answers, BoundedServer
 
 _CLIENTS_MAX = 64

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from attrs import frozen
 
 from ..adapters.clock import SystemClock
 from ..adapters.rendezvous.operator import asked, operator_name
 from ..core.rendezvous import Drain, Raise, RendezvousState, Request, Settled, Status, handlers
 from ..core.rendezvous.state import AWAY, known_as
+from ..core.values import frozen
 from ..core.world import NAME_MAX, Ending, Node, Notice, Verdict, Why
 from . import values
 from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED

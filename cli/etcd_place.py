@@ -11,8 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from ..adapters.clock import Clock
 from ..adapters.secret_variables import ETCD_PASSWORD
 from ..adapters.store.connection import AgentConnection, EtcdConnection
@@ -21,6 +19,7 @@ from ..adapters.store.tcpstore.serving import address_towards, has_route
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.terminal import why
 from ..core import rendezvous
+from ..core.values import frozen
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
 from .places import await_route

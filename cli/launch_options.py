@@ -10,11 +10,11 @@ import signal
 from collections.abc import Iterable, Iterator, Mapping
 
 import click
-from attrs import frozen
 from click.core import ParameterSource
 
 from ..adapters.launch_settings import Streams
 from ..core.rendezvous.settings import FailureLimit
+from ..core.values import frozen
 from . import values
 from .mistakes import spelled
 from .option import Section

@@ -11,12 +11,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from attrs import Factory, define, evolve, field, frozen
+from attrs import Factory, define, evolve, field
 
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.store.notes import ENDED, STACKS, STANDBYS, UNFIT
 from ..adapters.store.port import Backend, OutOfReach, StoreError
 from ..core.rendezvous import RendezvousState
+from ..core.values import frozen
 from ..core.world import Node
 from .render.history import History, kept, observed, unanswered
 from .render.job import Job

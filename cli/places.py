@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from ..adapters.clock import Clock
 from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPStoreConnection
 from ..adapters.store.tcpstore.port_owner import HIDDEN, stranger
@@ -15,6 +13,7 @@ from ..adapters.store.tcpstore.serving import CannotServe, address_towards, has_
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.workers.deaths import process_deaths
 from ..core import rendezvous
+from ..core.values import frozen
 from . import slurm, values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from attrs import frozen
 
 from ..adapters.report.trace_file import lines, missing_parts
 from ..adapters.terminal import why
@@ -21,6 +20,7 @@ from ..core.replay.timeline import Recovery, Round, lanes, recoveries, rounds
 from ..core.trace.lines import Corrupt, traces
 from ..core.trace.plain import plain
 from ..core.trace.steps import Header
+from ..core.values import frozen
 from ..core.violation import Violation
 from ..core.world import Node
 from . import values

@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 
-from attrs import frozen
-
 from ..adapters.clock import SystemClock
 from ..adapters.store.port import Backend, StoreError
 from ..core.rendezvous import Limits, RendezvousState, Settings
+from ..core.values import frozen
 from . import values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake

@@ -10,7 +10,6 @@ import os
 from typing import Any
 
 import click
-from attrs import frozen
 from click.core import ParameterSource
 
 from ..adapters.simulations.campaign import Calls, Campaign
@@ -21,6 +20,7 @@ from ..core.sim.features import FEATURES
 from ..core.sim.kinds import Kind
 from ..core.sim.story import Backend
 from ..core.sim.swarm import DRAWN, WORKERS_MOST, Shape
+from ..core.values import frozen
 from . import values
 from .mistakes import Mistake
 from .option import Section

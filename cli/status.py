@@ -7,11 +7,10 @@ import sys
 import time
 from typing import Any
 
-from attrs import frozen
-
 from ..adapters.store.port import StoreError
 from ..core.rendezvous import RendezvousState
 from ..core.rendezvous.explain import clock
+from ..core.values import frozen
 from ..core.world import Ending
 from . import values
 from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED

@@ -10,14 +10,13 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
-from attrs import frozen
-
 from ..adapters.launch_settings import Streams, parse_streams
 from ..adapters.workers.devices import count_devices, count_others
 from ..adapters.workers.programs import check_program
 from ..adapters.workers.worker_port import CannotStart
 from ..core.rendezvous.settings import FAILURES_MAX, FailureLimit
 from ..core.rendezvous.state import NODES_MAX
+from ..core.values import frozen
 from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX, NODE_RANK, NOTICE_MAX_S, RANK_POLICY
 from .mistakes import Mistake
 

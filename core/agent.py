@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, assert_never
 
-from attrs import field, frozen
+from attrs import field
 
 from .evolving import evolve, maker
 from .group import Group, Outcome, Phase, Stopped, transition
@@ -21,6 +21,7 @@ from .group.state import Beaten, Command, Signalled
 from .hangs import out_of_reach
 from .node import acknowledged, asks_for_stacks, farewell, follows, heard, noticed, requested, still_lost, workless
 from .rendezvous import Prepared, RendezvousState, Request, Seen, StoreBack, StoreSilent, Told, handlers
+from .values import frozen
 from .world import Ending, Life, Node, Verdict, World
 
 ANSWERED_MAX = 1_024

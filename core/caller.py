@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import assert_never
 
-from attrs import frozen
-
 from .causes import choose, echo
 from .inprocess import words
 from .policies import Policy, chain, digest, place
 from .rendezvous import Ended, Fail, Held, Outcome, Over, Raise, Settled, Status, handlers
 from .rendezvous.agenda import Request
 from .rendezvous.context import Handler
+from .values import frozen
 from .world import Fault, Node, Profile, Verdict, Why, World
 
 HELPING_ABOVE = 2

@@ -17,9 +17,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from attrs import frozen
-
 from .evolving import evolve
+from .values import frozen
 from .world import Fault, Node, Origin
 
 SIGABRT = 6

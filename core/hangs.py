@@ -19,9 +19,10 @@ from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import TypeAlias
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, field
 
 from .evolving import evolve
+from .values import frozen
 from .world import Node, Stacks
 
 LOOKS = 8

@@ -15,8 +15,9 @@ from hashlib import sha256
 from itertools import chain as joined
 from typing import TypeAlias
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, field
 
+from .values import frozen
 from .world import Member, Node, World, came_in
 
 

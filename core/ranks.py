@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import accumulate
 
-from attrs import frozen
-
 from .evolving import maker
+from .values import frozen
 from .world import Member, Node, World
 
 WORKERS_KEPT = 4_096

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import field, frozen
+from attrs import field
+
+from .values import frozen
 
 LOOKS = 8
 """The number of looks within `join_timeout`."""

@@ -19,11 +19,12 @@ import math
 from enum import Enum
 from typing import TypeAlias, assert_never
 
-from attrs import field, frozen
+from attrs import field
 
 from .backoff import pause_s
 from .evolving import evolve
 from .spans import span
+from .values import frozen
 
 LOOKS = 8
 """The number of looks without an answer after which a helper is killed, the looks within `still_s`."""

@@ -11,9 +11,10 @@ from collections.abc import Collection
 from enum import Enum
 from typing import Any, NamedTuple
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, field
 
 from .derived import Memo, beside, derived
+from .values import frozen
 
 NAME_MAX = 256
 """Most characters of a slot, role, host, address or label. Everything that comes from a store is bounded."""

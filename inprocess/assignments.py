@@ -18,10 +18,11 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, TypeGuard
 
-from attrs import astuple, define, field, frozen
+from attrs import astuple, define, field
 
 from ..adapters.inprocess.callbacks import State as Place
 from ..core.policies import LineUp, Policy
+from ..core.values import frozen
 from ..core.world import NAME_MAX, Member, World
 from .compose import Compose
 from .rank_assignment import (

@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from ...core import hangs
 from ...core.agent import Hung, Stands
 from ...core.hangs import Blame, Busy, Others, Record, Report, Settings, Sight, Watch, Withdraw
+from ...core.values import frozen
 from ...core.world import Node, Stacks, World
 from .. import pidfds, threads
 from ..clock import Clock

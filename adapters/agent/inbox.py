@@ -12,10 +12,9 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TypeAlias
 
-from attrs import frozen
-
 from ...core.agent import Acknowledged, Event
 from ...core.group.state import Noticed, Signalled
+from ...core.values import frozen
 from ...core.world import NAME_MAX, Life
 from ...core.world import Notice as NoticeToLeave
 from ..clock import Clock

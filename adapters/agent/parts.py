@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
 from ...core.group.state import Checked
 from ...core.rendezvous import Standstill
+from ...core.values import frozen
 from ...core.world import Node, World
 from ..clock import Clock
 from ..disk import Disk, Patience

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
+from ...core.values import frozen
 from ..clean_up import run_all
 from ..launch_settings import WatchdogSettings
 from ..workers.start_up import StackHandler

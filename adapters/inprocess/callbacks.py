@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
-from attrs import frozen
+from ...core.values import frozen
 
 
 class Mode(Enum):

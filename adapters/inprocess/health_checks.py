@@ -12,8 +12,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Protocol, TypeAlias
 
-from attrs import frozen
-
+from ...core.values import frozen
 from .. import threads
 from ..workers.nvml import load_nvml
 from .callbacks import State

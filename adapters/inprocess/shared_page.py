@@ -17,8 +17,7 @@ import os
 from enum import IntEnum
 from typing import Final
 
-from attrs import frozen
-
+from ...core.values import frozen
 from .user_stack import own
 
 WORDS: Final = 32

@@ -20,10 +20,11 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
-from attrs import asdict, frozen
+from attrs import asdict
 
 from ...core.backoff import pause_s
 from ...core.inprocess.monitoring import Rules
+from ...core.values import frozen
 from ...core.world import Node
 from .. import kernel, pidfds, threads
 from ..clean_up import await_end, end_process, run_all

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
 
-from attrs import frozen
-
+from ...core.values import frozen
 from ..report.news import Notice
 from .shared_page import Span
 

@@ -11,8 +11,7 @@ import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-from attrs import frozen
-
+from ...core.values import frozen
 from ...core.world import Life, Node
 from .. import threads
 from ..clock import Clock

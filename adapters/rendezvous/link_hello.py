@@ -10,8 +10,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from attrs import frozen
-
+from ...core.values import frozen
 from ...core.world import Node
 
 if TYPE_CHECKING:

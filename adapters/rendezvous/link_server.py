@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
+from ...core.values import frozen
 from ...core.world import Endpoint, Node
 from ..addresses import ANY, in_turn, none_left, resolved
 from ..clock import Clock

@@ -17,7 +17,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, assert_never
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from ...core.rendezvous import Linked, RendezvousState
 from ...core.rendezvous.links import (
@@ -32,6 +32,7 @@ from ...core.rendezvous.links import (
     followed,
     transition,
 )
+from ...core.values import frozen
 from ...core.world import Endpoint, Node
 from .. import threads
 from ..clock import Clock, poll_ms

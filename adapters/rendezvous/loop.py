@@ -13,7 +13,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TypeAlias, assert_never
 
-from attrs import define, frozen
+from attrs import define
 
 from ...core import rendezvous
 from ...core.causes import is_told
@@ -53,6 +53,7 @@ from ...core.rendezvous import (
     Write,
     step,
 )
+from ...core.values import frozen
 from ...core.world import Fault
 from .. import threads
 from ..clock import Clock

@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from attrs import frozen
-
 from ...core.causes import Cause, choose, echo
 from ...core.group import Outcome, Stopped
 from ...core.group.state import Alone, Drained, Refused, Unawaited
 from ...core.ranks import Ranks
 from ...core.rendezvous import RendezvousState, Status
 from ...core.rendezvous.explain import Naming, naming
+from ...core.values import frozen
 from ...core.world import Ending, Fault, Node, Stacks, Unfit, Verdict, Why
 from ..launch_settings import LaunchSettings
 from ..workers.error_files import end_sentence

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from ...core.causes import completes
 from ...core.rendezvous import RendezvousState, Status
+from ...core.values import frozen
 from ...core.world import Why
 from ..web_server import Content, WebServer
 from .news import News, Recorded, Seen, StandbysReady, StoreBack, StoreSilent

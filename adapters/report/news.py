@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
 from ...core import group
 from ...core.group import Group
@@ -16,6 +16,7 @@ from ...core.rendezvous import Seen as Seen
 from ...core.rendezvous import StoreBack as StoreBack
 from ...core.rendezvous import StoreSilent as StoreSilent
 from ...core.rendezvous import Told as Told
+from ...core.values import frozen
 from ...core.world import Node, Stacks, World
 from ..clock import Clock
 from ..rendezvous.loop import Notice as Notice

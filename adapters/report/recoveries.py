@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from ...core.group import Phase
+from ...core.values import frozen
 from .news import News, Started, Step
 
 PHASES = ("stop", "rejoin", "start")

@@ -15,8 +15,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve
 
+from ...core.values import frozen
 from ...core.world import Node, Stacks, World
 from .. import threads
 from ..disk import Disk, Patience, StandsStill

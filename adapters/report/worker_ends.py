@@ -14,12 +14,13 @@ from contextlib import suppress
 from enum import Enum
 from functools import partial
 
-from attrs import define, frozen
+from attrs import define
 
 from ...core.causes import echo, is_told, merged
 from ...core.evolving import evolve
 from ...core.group.state import Record
 from ...core.ranks import Ranks
+from ...core.values import frozen
 from ...core.world import Fault, Node, Origin
 from .. import threads
 from ..disk import Disk, StandsStill

@@ -17,8 +17,6 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import count, islice
 from multiprocessing import get_context, parent_process
 
-from attrs import frozen
-
 from ...core.sim.calls.call_sometimes import SOMETIMES as OF_CALLS
 from ...core.sim.calls.nodes_walk import walked_over_nodes
 from ...core.sim.calls.over_nodes import SOMETIMES as OVER_NODES
@@ -26,6 +24,7 @@ from ...core.sim.calls.walk import Walk, walked
 from ...core.sim.run import run_seed, wander
 from ...core.sim.swarm import Shape
 from ...core.sim.tally import Broken, Showed, showed
+from ...core.values import frozen
 from .own_property import loaded
 
 FAULT = "fault: "

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import msgspec
-from attrs import asdict, frozen
+from attrs import asdict
 from msgspec import Meta, Struct
 
 from ...core.rendezvous import codec
+from ...core.values import frozen
 from ...core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, SEEN_MAX
 from ..terminal import printable
 from .notes import (

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from attrs import field, frozen
+from attrs import field
 
 from ...core.causes import merged
 from ...core.rendezvous import Proposal, Token
 from ...core.rendezvous.actions import entering_in
 from ...core.rendezvous.state import NODES_MAX
+from ...core.values import frozen
 from ...core.world import SEEN_MAX, Fault, Node, Stacks, Unfit
 from .port import Board, Folder, Log, Place, Record, Shelf, spelled
 from .queries import LASTS_S, Query, Replies, Reply

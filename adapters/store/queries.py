@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import frozen
-
+from ...core.values import frozen
 from ...core.world import Node, Stacks
 
 LASTS_S = 60

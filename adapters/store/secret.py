@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import stat
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, field
 
+from ...core.values import frozen
 from ..terminal import why
 
 BYTES_MIN = 16

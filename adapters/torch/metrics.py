@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attrs import frozen
-
 from ...core.group import Group, Phase
 from ...core.group.state import Exited, Join, Ready, Reaped, Start, Unawaited, Unstartable
+from ...core.values import frozen
 from ...core.world import Ending, Verdict
 from ..clock import Clock
 from ..launch_settings import LaunchSettings

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from attrs import frozen
-
 from ...core.group import Phase
 from ...core.group.state import Gone, Join, Ready, Refused
 from ...core.ranks import assign
 from ...core.rendezvous import RendezvousState
+from ...core.values import frozen
 from ...core.world import Node, Verdict, Why
 from ..report.news import News, Seen, Step
 

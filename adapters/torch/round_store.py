@@ -11,9 +11,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from attrs import frozen
 from torch.distributed import DistError, DistNetworkError, PrefixStore, TCPStore  # type: ignore[attr-defined]
 
+from ...core.values import frozen
 from ...core.world import Endpoint
 
 _SLICE_S = 1.0

@@ -11,11 +11,12 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from ...core.group import Outcome, Phase, Stopped
 from ...core.group.state import Drained, Exited, Join, Ready, Record, Refused, Unawaited
 from ...core.ranks import Ranks, WorkerRanks, assign
+from ...core.values import frozen
 from ...core.world import Ending, Fault, Verdict, World
 from ..clock import Clock
 from ..launch_settings import Function, LaunchSettings

@@ -20,8 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
+from ...core.values import frozen
 from ...core.world import Fault, Origin
 from .stack_text import is_own
 

@@ -19,8 +19,9 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import define, field
 
+from ...core.values import frozen
 from .. import pidfds, threads
 from ..clock import poll_ms
 from .error_files import leave_error_file, signal_name

@@ -18,8 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from attrs import frozen
-
+from ...core.values import frozen
 from .. import pidfds
 from ..clock import poll_ms
 from ..secret_variables import without_secrets

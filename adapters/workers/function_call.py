@@ -10,9 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from attrs import frozen
-
 from ...core.ranks import Ranks
+from ...core.values import frozen
 from ..launch_settings import Function
 from .forks import fork_server, forking
 from .function import CALL, Call, value_file

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from attrs import frozen
-
+from ...core.values import frozen
 from .nvml import DRIVER, Nvml, asked, load_nvml, visible_devices
 from .worker_port import CannotStart
 

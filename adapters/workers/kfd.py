@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from attrs import frozen
-
+from ...core.values import frozen
 from .nvml import DRIVER
 
 _SYS = Path("/sys")

@@ -26,8 +26,9 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from attrs import define, frozen
+from attrs import define
 
+from ...core.values import frozen
 from ..disk import Disk, StandsStill
 from ..launch_settings import Logs, Std
 from ..terminal import printable, why

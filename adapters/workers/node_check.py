@@ -16,8 +16,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from attrs import define, field, frozen
+from attrs import define, field
 
+from ...core.values import frozen
 from .. import pidfds, threads
 from ..clock import poll_ms
 from ..launch_settings import NodeCheck

@@ -14,8 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
+from ...core.values import frozen
 from ..disk import Disk, StandsStill
 from ..launch_settings import Logs, Streams
 from ..terminal import why

@@ -11,7 +11,7 @@ import socket
 from contextlib import suppress
 from enum import Enum
 
-from attrs import frozen
+from ...core.values import frozen
 
 _PACKET_MAX = 1 << 16
 

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import define, field
 
+from ...core.values import frozen
 from ..launch_settings import Function, Kind, Program
 
 _FILES_MAX = 200

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from attrs import frozen
-
+from ...core.values import frozen
 from .programs import check_program, find_setpriv, ignoring
 from .start_up import StartUp
 from .worker_port import WorkerSpec

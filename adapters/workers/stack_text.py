@@ -14,8 +14,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from attrs import frozen
-
+from ...core.values import frozen
 from ..terminal import printable
 
 THREADS_MAX = 128

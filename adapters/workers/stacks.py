@@ -18,8 +18,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from attrs import define, evolve, frozen
+from attrs import define, evolve
 
+from ...core.values import frozen
 from .. import pidfds
 from ..terminal import printable
 from . import stuck

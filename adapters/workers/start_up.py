@@ -12,8 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from attrs import frozen
-
+from ...core.values import frozen
 from ..launch_settings import Function, Kind, LaunchSettings, Program
 
 HOOK = Path(__file__).with_name("startup")

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
+from ...core.values import frozen
 from .cgroups import Kills
 
 NOWHERE = Path("/dev/null")

@@ -12,12 +12,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from attrs import frozen
-
 from ...adapters.report.launch_report import Report
 from ...adapters.workers.error_files import error_data, exit_sentence, failure_code, signal_name, timestamp
 from ...core.group import Stopped
 from ...core.group.state import Refused
+from ...core.values import frozen
 from ...core.world import Fault
 
 Kind = TypeVar("Kind", bound="type[LaunchError]")

@@ -19,6 +19,7 @@ from ...adapters.terminal import printed
 from ...adapters.workers.function_call import calling, name_of
 from ...adapters.workers.spawner import Spawner
 from ...core.group.state import Unawaited
+from ...core.values import frozen
 from ...core.world import Ending, Verdict
 from ..agent_settings import script_program
 from ..launch import launched
@@ -29,7 +30,7 @@ Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 
 
-@attrs.frozen
+@frozen
 class Launch:
     """A launch that is ready to be called, any number of times."""
 

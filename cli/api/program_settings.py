@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 import attrs
 import click
-from attrs import field, frozen
+from attrs import field
 
+from ...core.values import frozen
 from .. import option, values
 from ..launch import launch as command
 from ..launch_options import LaunchOptions

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from attrs import asdict, field, frozen
+from attrs import asdict, field
 
 from ...adapters.clock import iso
 from ...adapters.report.launch_report import unfit_as_json
@@ -17,6 +17,7 @@ from ...core.ranks import assign
 from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.rendezvous.explain import Naming, naming, set_aside
 from ...core.rendezvous.state import known_as
+from ...core.values import frozen
 from ...core.world import Fault, Node, Notice, Profile, Stacks, Unfit
 from .sentences import names_of, ranks_of
 from .text import count, first_line, table, time_of_day

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from io import StringIO
 from typing import TYPE_CHECKING, Protocol
 
-from attrs import frozen
-
 from ...adapters.terminal import printed
+from ...core.values import frozen
 
 if TYPE_CHECKING:
     from rich.live import Live

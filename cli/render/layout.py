@@ -13,9 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from ...core.replay.lanes import Lanes, Mark, Span, SpanKind
+from ...core.values import frozen
 from ...core.world import Node
 
 WIDTH, LEFT, RIGHT = 1_280, 96, 20

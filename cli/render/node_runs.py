@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from textwrap import wrap
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from ...adapters.simulations.campaign import Campaign
 from ...core.properties.law import Law, Strength
@@ -16,6 +16,7 @@ from ...core.sim.kinds import Kind
 from ...core.sim.run import Run
 from ...core.sim.swarm import DRAWN, Shape
 from ...core.sim.tally import LAWS, Tally
+from ...core.values import frozen
 from .text import many
 
 WIDTH = 118

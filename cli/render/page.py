@@ -16,14 +16,13 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from attrs import frozen
-
 from ...adapters.report.launch_report import breaker, by_round, first_cause
 from ...adapters.workers.error_files import end_sentence
 from ...core.causes import Cause
 from ...core.group.state import Alone
 from ...core.rendezvous import RendezvousState, Status
 from ...core.rendezvous.explain import naming
+from ...core.values import frozen
 from ...core.world import Fault, Node
 from .history import History, lanes
 from .job import Job, aside, data, rows_of, span, standbys, told_by

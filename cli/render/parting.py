@@ -11,9 +11,8 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from attrs import frozen
-
 from ...core.rendezvous import Limits
+from ...core.values import frozen
 from ...core.world import Node
 
 _BEATS = re.compile(r"keep_alive_interval=(?P<interval>[\d.e+-]{1,20}),keep_alive_max_attempt=(?P<attempts>\d{1,9})")

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import frozen
-
 from ...core.sim.tally import MANY, Recovered, Tally
+from ...core.values import frozen
 from .text import table
 
 PAIRS_MAX = 20

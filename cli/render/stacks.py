@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
-
 from ...adapters.report.stack_records import grouped
 from ...adapters.store.queries import Query, Reply
 from ...core.rendezvous import RendezvousState
+from ...core.values import frozen
 from ...core.world import Node, Stacks
 from .job import groups
 from .sentences import RANKS, few, names_of, ranks_of

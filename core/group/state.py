@@ -10,9 +10,10 @@ import math
 from enum import Enum
 from typing import TypeAlias
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, field
 
 from ..spans import span_or_never, span_or_zero
+from ..values import frozen
 from ..world import Ending, Generation, Node, Notice, Origin, Verdict, Why, World
 
 SIGKILL = 9

@@ -14,10 +14,9 @@ import math
 from enum import Enum
 from typing import TypeAlias, assert_never
 
-from attrs import frozen
-
 from ..backoff import pause_s
 from ..evolving import evolve
+from ..values import frozen
 from .progress_limits import stood_still
 from .state import FIRST_PAUSE_S, LONGEST_PAUSE_S
 

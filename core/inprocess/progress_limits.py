@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from enum import Enum
 
-from attrs import frozen
-
+from ..values import frozen
 from .settings import Settings
 
 

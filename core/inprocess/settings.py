@@ -9,9 +9,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from attrs import Attribute, field, fields, frozen
+from attrs import Attribute, field, fields
 
 from ..spans import span, span_or_zero
+from ..values import frozen
 
 RELATIONS = (
     ("soft_timeout", "hard_timeout"),

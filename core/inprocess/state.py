@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from attrs import frozen
-
 from ..backoff import pause_s
+from ..values import frozen
 from ..world import Ending, Verdict
 from .settings import Settings
 from .words import Deadline, Outcome, Reason, Span, Timer

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from attrs import frozen
-
 from ..evolving import evolve
+from ..values import frozen
 from .progress_limits import Marks, stood_still
 from .state import Call, deadlines
 from .words import Deadline, Elapsed, Timer

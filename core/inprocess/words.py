@@ -9,8 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeAlias
 
-from attrs import frozen
-
+from ..values import frozen
 from ..world import Ending, Verdict, Why
 
 

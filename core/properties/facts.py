@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
 from ..group import Group
 from ..group.state import Command, Event
 from ..rendezvous import Deed, Held, RendezvousState, Restore, blank
 from ..rendezvous.context import Handler
+from ..values import frozen
 from ..world import Node, Why, World, WorldId
 
 

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from ..group import Phase
+from ..values import frozen
 from ..violation import Finding, check
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import frozen
-
+from ..values import frozen
 from ..world import Node, Notice, Profile, Verdict, Why, World
 from .state import Ended, Failing, Token
 

@@ -8,9 +8,8 @@ for long, and no node joins a job that it ends. A refusal voids a join too: the 
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from ..evolving import evolve
+from ..values import frozen
 from ..world import Ending, Generation, Profile, Why, World
 from .actions import Drain, Outcome, Settled
 from .context import Handler, Held, Operation

@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import TypeAlias, assert_never
 
-from attrs import frozen
-
 from ..backoff import pause_s
 from ..evolving import evolve, maker
+from ..values import frozen
 from .actions import Outcome
 from .agenda import Agenda, answered, begun, resumed, submitted
 from .context import Held, Operation

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TypeAlias
 
-from attrs import field, frozen
+from attrs import field
 
 from ..evolving import evolve, maker
+from ..values import frozen
 from ..violation import Finding
 from ..world import Ending, Generation, Life, Node, Profile, Why, World, WorldId
 from .actions import Action, Drain, Proposal

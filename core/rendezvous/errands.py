@@ -7,7 +7,7 @@ come before anything else is asked, so that the failures are on record before th
 
 from __future__ import annotations
 
-from attrs import frozen
+from ..values import frozen
 
 ERRANDS_MAX = 64
 """How many errands a node remembers: the first half of them, and the last."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from attrs import frozen
-
+from ..values import frozen
 from ..world import Life, Node
 from .actions import Outcome, Proposal
 from .agenda import Prepared, Request

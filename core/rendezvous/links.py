@@ -19,10 +19,9 @@ from enum import Enum
 from itertools import islice
 from typing import TypeAlias, assert_never
 
-from attrs import frozen
-
 from ..backoff import pause_s
 from ..evolving import evolve
+from ..values import frozen
 from ..world import Node
 from .state import AWAY, RendezvousState
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from attrs import frozen
-
 from ..evolving import evolve
+from ..values import frozen
 from ..violation import Finding, check
 from ..world import Life
 from .actions import Edit

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, field
 
 from ..backoff import pause_s
 from ..spans import span, span_or_never, span_or_zero
+from ..values import frozen
 from .state import COOLDOWN_MAX_S, Failing, Limits
 
 

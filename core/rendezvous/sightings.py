@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from attrs import field, frozen
+from attrs import field
 
 from ..evolving import evolve, maker
+from ..values import frozen
 from ..world import Node
 from .state import RendezvousState, Seat, Status
 

@@ -14,10 +14,11 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
-from attrs import Attribute, Factory, field, frozen
+from attrs import Attribute, Factory, field
 
 from ..derived import Memo, beside, derived
 from ..evolving import maker
+from ..values import frozen
 from ..world import COUNT_MAX, NAME_MAX, Generation, Life, Node, Notice, Profile, Verdict, Why, World, WorldId, name_of
 
 NODES_MAX = 4_096
@@ -192,7 +193,7 @@ def _read_only(seats: Mapping[Node, Seat]) -> Mapping[Node, Seat]:
     return seats if isinstance(seats, MappingProxyType) else MappingProxyType(seats)
 
 
-@frozen
+@frozen(eq=True)
 class RendezvousState:
     """The register.
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 
-from attrs import frozen
-
 from ..evolving import evolve
+from ..values import frozen
 from ..violation import Finding, Violation
 from ..world import Node, Why
 from .actions import Arrive, Done, Edit, Fail, Finish, Outcome, Proposal, Sync, Together

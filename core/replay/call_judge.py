@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias, assert_never
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from ..inprocess import Call, Event, Phase, verify, verify_step
 from ..inprocess.words import (
@@ -30,6 +30,7 @@ from ..inprocess.words import (
 from ..properties import call_laws as laws
 from ..rendezvous import Client, Pushed, RendezvousState, Shown, Write
 from ..trace.steps import Asked, CallStepped
+from ..values import frozen
 from ..violation import Violation
 from ..world import Ending, Node, Why
 from .comparison import Moment

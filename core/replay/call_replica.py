@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-from attrs import frozen
-
 from ..caller import requested
 from ..evolving import evolve
 from ..inprocess import Call, Command, Event, begin, transition
@@ -33,6 +31,7 @@ from ..inprocess.words import (
 )
 from ..rendezvous import Errand, Request
 from ..trace.steps import CallStepped
+from ..values import frozen
 from ..world import Endpoint, Profile
 from .difference import same
 

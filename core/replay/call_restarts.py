@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attrs import frozen
-
 from ..inprocess import Event
 from ..inprocess.words import AbortEnded, Run, Span, SpanEnded
 from ..rendezvous import Arrive, Together
 from ..trace.steps import CallStepped
+from ..values import frozen
 from ..world import Node
 from .comparison import Moment
 from .history import History, landed

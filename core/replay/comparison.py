@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from .. import inprocess
 from ..group import Phase
 from ..trace.steps import Calling, Step, Trace, step_at
+from ..values import frozen
 from .difference import Differs
 from .replica import Replica, newborn, taken
 

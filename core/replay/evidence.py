@@ -11,8 +11,6 @@ import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from attrs import frozen
-
 from ..group import Group
 from ..group.state import (
     Command,
@@ -67,6 +65,7 @@ from ..rendezvous import (
     verify_step,
 )
 from ..trace.steps import Asked, CallStepped, Started, Stepped
+from ..values import frozen
 from ..violation import Violation
 from ..world import WorldId
 from . import call_judge as judging

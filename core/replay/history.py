@@ -14,11 +14,10 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import TypeAlias
 
-from attrs import frozen
-
 from ..derived import Memo, beside, derived
 from ..rendezvous import Deed, RendezvousState, Token, Write
 from ..trace.steps import Asked, shown
+from ..values import frozen
 from ..world import Life, Node
 from .comparison import Moment, Replayed
 

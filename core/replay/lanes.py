@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from attrs import frozen
-
 from ..group import Phase
 from ..rendezvous import Deed, End, RendezvousState, Restore
+from ..values import frozen
 from ..world import Node
 
 SpanKind: TypeAlias = Literal[

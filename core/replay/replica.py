@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TypeAlias, assert_never
 
-from attrs import frozen
-
 from .. import agent as of_agents
 from .. import inprocess
 from ..agent import Agent, Effect, Submit
@@ -40,6 +38,7 @@ from ..rendezvous import (
 )
 from ..rendezvous import step as client_step
 from ..trace.steps import Asked, Calling, CallStepped, Header, Started, Step, Stepped, Working
+from ..values import frozen
 from . import call_replica as of_calls
 from .difference import Differs, same, spelled
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from attrs import frozen
-
 from ..group import Phase
 from ..group.state import Command, Event, Record, RecordUnstartable
 from ..inprocess import Call
 from ..rendezvous import Arrive, Deed, Evict, Together, Write
 from ..trace.plain import word
 from ..trace.steps import Asked, CallStepped, Started, Stepped
+from ..values import frozen
 from ..world import Node, Verdict, Why, World
 from . import call_lanes as of_calls
 from .comparison import Moment, Replayed

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
+from ..values import frozen
 from .chance import Choose, one
 from .story import Setting
 

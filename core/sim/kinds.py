@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from attrs import frozen
+from ..values import frozen
 
 GAPS_S = (0.001, 0.02, 0.02, 0.3, 1.0, 2.5, 6.0)
 """Seconds between two operations."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, field
 
 from ..caller import Terms, signature
 from ..group import Settings as GroupSettings
@@ -20,6 +20,7 @@ from ..rendezvous.client import Turn
 from ..rendezvous.context import Handler
 from ..rendezvous.handlers import declare_dead
 from ..trace.plain import HANDLERS as RECORDED
+from ..values import frozen
 from ..world import World
 
 NAMED = (

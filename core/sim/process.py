@@ -11,12 +11,13 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from ..agent import Agent, Event
 from ..group import Group
 from ..group.state import Exiting, Raised
 from ..rendezvous import Ask, Client, Held, RendezvousState, Token
+from ..values import frozen
 from ..world import Life, Node, World
 from .kinds import Costs, Kind
 from .story import name

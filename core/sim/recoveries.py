@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from ..group import Phase
 from ..group.state import KILL_S
 from ..properties.law import Law, Strength
 from ..rendezvous import RendezvousState, Status, Violation
 from ..rendezvous.state import STAND_INS
+from ..values import frozen
 from ..world import Life, Node
 from .future import Future
 from .kinds import Kind

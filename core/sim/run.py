@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from attrs import frozen
-
 from ..properties.judge import Property
 from ..properties.law import Law
 from ..rendezvous import Status, Violation
+from ..values import frozen
 from .chance import mixed, seeded
 from .narration import Narrator, standing
 from .network import ANSWER_TIMEOUT_S

@@ -13,12 +13,13 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from attrs import Attribute, asdict, field, fields, frozen
+from attrs import Attribute, asdict, field, fields
 
 from ..group import Alone
 from ..group import Settings as GroupSettings
 from ..inprocess.exits import CANCELLED, FINAL, HEARD, JOB_OVER
 from ..rendezvous import FailureLimit, Limits, Settings
+from ..values import frozen
 from ..world import LOCAL_WORLD_SIZE_MAX, Endpoint, Node, Party, Profile, World, place_label, rank_policy_label
 from .kinds import Kind
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from ..group.state import HEARD_S
 from ..rendezvous.state import NODES_MAX
+from ..values import frozen
 from .chance import Choose, one
 from .features import FEATURES, LONG_S, SLOWER, featured
 from .kinds import GAPS_S, Kind, Needs, On, Pool, pool

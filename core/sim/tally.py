@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from ..properties.judge import LAWS as JUDGED
 from ..properties.law import Strength, by_number, laws_of
+from ..values import frozen
 from . import (
     hang_watches,
     losses,

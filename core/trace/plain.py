@@ -17,10 +17,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import attrs
 import msgspec
-from attrs import frozen
 
 from ..rendezvous import RendezvousState, close, codec, done, drain, end, join, leave, linger, reserve, watch
 from ..rendezvous.context import Handler
+from ..values import frozen
 from ..world import Generation, Member, Node, World, WorldId, world_of
 
 IS = "is"

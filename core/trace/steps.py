@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from attrs import frozen
-
 from .. import group, inprocess
 from ..group.state import Command, Event, Start
 from ..group.transition import transition
 from ..inprocess.transition import transition as call_transition
 from ..rendezvous import Ask, Input, Pushed, RendezvousState, Settings, Shown
 from ..rendezvous import step as client_step
+from ..values import frozen
 from ..world import Life, Node, Profile
 
 

@@ -11,8 +11,9 @@ import socket
 import ssl
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import field
 
+from ....core.values import frozen
 from ...terminal import why
 from ..port import Denied
 from ..tcpstore.wire import Address

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
+from ....core.values import frozen
 from ...clock import Clock
 from .members import granted, renewed, revoked
 from .rpc import rpc

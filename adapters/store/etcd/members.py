@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
-from attrs import frozen
-
+from ....core.values import frozen
 from ..tcpstore.wire import Address
 from .access import Access
 from .rpc import grpc, method, stream

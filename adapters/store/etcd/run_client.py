@@ -6,8 +6,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
+from ....core.values import frozen
 from .cluster_client import ClusterClient
 from .members import Members, Method, ranged, transacted
 from .run_keys import Keys, Seen

@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from attrs import field, frozen
+from attrs import field
 
 from ....core.rendezvous import RendezvousState, Token, codec
+from ....core.values import frozen
 from ....core.world import NAME_MAX, Life, Node
 from ..port import Place, Shown, Unreadable, spelled
 from .rpc import rpc

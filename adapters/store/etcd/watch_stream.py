@@ -11,8 +11,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from attrs import frozen
-
+from ....core.values import frozen
 from ... import threads
 from ..tcpstore.wire import Address
 from .members import Stubs

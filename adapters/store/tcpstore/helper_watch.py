@@ -18,9 +18,8 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
-from attrs import frozen
-
 from ....core.store_helper import Answered, Command, Ended, Event, Helper, Passed, Started, Stirred, transition
+from ....core.values import frozen
 from ... import pidfds, threads
 from ...clock import Clock, poll_ms
 from ...process_stat import stat

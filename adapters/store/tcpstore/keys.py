@@ -6,9 +6,10 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from attrs import field, frozen
+from attrs import field
 
 from ....core.rendezvous.state import NODES_MAX
+from ....core.values import frozen
 from ....core.world import Life, Node
 from ..port import Log, Unreadable, spelled
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Protocol
 
-from attrs import field, frozen
+from attrs import field
+
+from ....core.values import frozen
 
 if TYPE_CHECKING:
     from ..secret import Secret

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import assert_never
 
-from attrs import frozen
-
+from ....core.values import frozen
 from ...clock import SystemClock
 from ...signals import signals_as_events, taken
 from .helper_watch import Watching, watch_alone

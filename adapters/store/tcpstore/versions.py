@@ -15,9 +15,8 @@ import threading
 from collections.abc import Sequence
 from itertools import takewhile
 
-from attrs import frozen
-
 from ....core.rendezvous import RendezvousState, Token, codec
+from ....core.values import frozen
 from ..numerals import number
 from ..port import Unreadable
 from .keys import Keys

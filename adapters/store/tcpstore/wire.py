@@ -18,8 +18,7 @@ import struct
 from collections.abc import Sequence
 from types import TracebackType
 
-from attrs import frozen
-
+from ....core.values import frozen
 from ...clock import poll_ms
 
 VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE, APPEND, MULTI_GET, MULTI_SET, CANCEL, PING = (

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import frozen
-
 from ...inprocess import Call
 from ...inprocess.words import How, Raised, Reason, Returned, Span
 from ...properties import call_laws
 from ...properties.call_laws import ROUND_OF_USER, has_succeeded
 from ...properties.law import Law, Strength, by_number, laws_of
 from ...rendezvous import RendezvousState
+from ...values import frozen
 from ...world import Why
 from . import laws, time_laws
 from .call_world import At, Rank, World

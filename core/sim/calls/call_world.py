@@ -7,7 +7,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, field
 
 from ...caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, signature
 from ...evolving import evolve
@@ -17,6 +17,7 @@ from ...inprocess.words import Deadline, How, Outcome, Raised, Span
 from ...rendezvous import Held, Limits, Proposal, RendezvousState, Settings, Write
 from ...rendezvous.agenda import Agenda
 from ...rendezvous.state import NODES_MAX
+from ...values import frozen
 from ...world import Endpoint, Life, Node, Party, Profile
 from .gate_words import Page
 

@@ -6,9 +6,8 @@ The main thread writes `armed`, `armed_round` and `depth`; the driver writes `wa
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from ...evolving import evolve
+from ...values import frozen
 
 
 @frozen

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attrs import frozen
-
 from ...inprocess import deadlines
 from ...inprocess.words import Deadline, How, Raised, Span, Timer
 from ...properties.call_laws import is_over
 from ...rendezvous.state import AWAY
+from ...values import frozen
 from . import gate_words as gate
 from .call_world import At, Hang, Rank, World
 from .register import When, asked, declared

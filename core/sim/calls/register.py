@@ -12,8 +12,6 @@ import math
 from enum import Enum
 from operator import is_
 
-from attrs import frozen
-
 from ...caller import heard
 from ...evolving import evolve
 from ...inprocess.words import Event
@@ -50,6 +48,7 @@ from ...rendezvous.context import NOBODY, Fact, Found, Proposed, context
 from ...rendezvous.handlers import declare_dead
 from ...rendezvous.memory import saw, unanswered
 from ...rendezvous.sightings import Sighting, Sightings
+from ...values import frozen
 from ...world import Node
 from .call_world import JITTER, Rank, Unheard, World
 from .laws import I24, wrote
