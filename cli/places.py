@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..adapters.clock import Clock
 from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPStoreConnection
 from ..adapters.store.tcpstore.port_owner import HIDDEN, stranger
-from ..adapters.store.tcpstore.serving import CannotServe, address_towards, has_route, is_loopback
+from ..adapters.store.tcpstore.serving import CannotServe, address_towards, check_is_here, has_route, is_loopback
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.workers.deaths import process_deaths
 from ..core import rendezvous
@@ -42,6 +42,8 @@ class Place:
     token: Secret | None = None
     said_by: str = "--rdzv-endpoint"
     """The option that named the endpoint."""
+    is_placed: bool = False
+    """The node's rank says who serves the store, at an address of its own."""
     run_id: str = ""
     """The name of the job that goes with the endpoint; empty if none does."""
 
@@ -54,6 +56,8 @@ class Place:
         if self.is_host is None:
             self._await_port(min(settings.join_timeout, _PORT_PATIENCE_S))
         try:
+            if self.is_host and self.is_placed:
+                check_is_here(self.endpoint)
             connection = TCPStoreConnection(
                 self.endpoint,
                 run_id,
@@ -166,7 +170,7 @@ def _nnodes(options: LaunchOptions) -> str:
 def _c10d(options: LaunchOptions, environment: Mapping[str, str], is_host: bool | None, token: Secret | None) -> Place:
     (host, port), several = _one(options), options.nnodes[1] > 1
     if not host and several and (address := slurm.endpoint(environment)):
-        return Place(address, is_host, token, "SLURM_JOB_NODELIST", slurm.run_id(environment))
+        return Place(address, is_host, token, "SLURM_JOB_NODELIST", run_id=slurm.run_id(environment))
     if not host and several:
         raise Mistake(
             f"{_nnodes(options)}: several nodes must know where they meet; write --rdzv-endpoint=HOST:{PORT}, or "
@@ -187,9 +191,10 @@ def _static(options: LaunchOptions, is_host: bool | None, token: Secret | None) 
     host, port = _one(options)
     port = port or options.master_port or (PORT if host else MASTER_PORT)
     address = Address(host or options.master_addr or "127.0.0.1", port)
-    if rank is not None and is_host is None:
+    is_placed = rank is not None and is_host is None
+    if is_placed:
         is_host = rank == 0
-    return Place(address, is_host, token, "--rdzv-endpoint" if host else "--master-addr")
+    return Place(address, is_host, token, "--rdzv-endpoint" if host else "--master-addr", is_placed)
 
 
 def _one(options: LaunchOptions) -> tuple[str, int | None]:

@@ -116,6 +116,13 @@ class Network:
         _iptables(host, "-A", "INPUT", "-p", "tcp", "--dport", f"{low}:{high}", "-j", "ACCEPT")
         _iptables(host, "-A", "INPUT", "-p", "tcp", "--syn", "-j", "DROP")
 
+    def translates(self, host: Host, address: str, behind: Host) -> None:
+        """On this host what goes to an address that nobody has goes to another host, as a service's proxy has it."""
+        _run(*host.under, "ip", "route", "add", f"{address}/32", "dev", "eth0")
+        if host is not behind:
+            to = ("-j", "DNAT", "--to-destination", behind.address)
+            _iptables(host, "-t", "nat", "-A", "OUTPUT", "-d", address, *to)
+
     def heal(self, *hosts: Host) -> None:
         """All that was cut on the side of these hosts passes again; of all hosts if none is named."""
         for host in hosts or tuple(self.hosts.values()):

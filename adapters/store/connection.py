@@ -177,7 +177,7 @@ class TCPStoreConnection:
             watching = Watching(clock, max(2 * ttl_s, TIMEOUT_S), warn, end, is_alone)
             self._watch, self.address = serve_watched(address, is_host, watching)
             self._host = self._watch
-        self._clock, self._fallback_s, self._ttl_s = clock, fallback_s, ttl_s
+        self._clock, self._fallback_s, self._ttl_s, self._told = clock, fallback_s, ttl_s, is_host
         self._table = Table() if is_alone else None
         self._is_let_go = False
         self._of_run = partial(
@@ -222,7 +222,14 @@ class TCPStoreConnection:
         """Return what helps if the store does not answer. Raises NotServed if nothing does."""
         if self._watch and self._watch.is_hopeless and self._table is None:
             raise NotServed(f"this node cannot serve store {self.address}")
-        return self._watch.remedy if self._watch else RUNS_THERE
+        if self._watch:
+            return self._watch.remedy
+        from .tcpstore.serving import is_own
+
+        if self._told is not None or is_own(self.address):
+            return RUNS_THERE
+        where = f"if no node here has the address {self.address.host}"
+        return f"{RUNS_THERE}; {where}: on the node behind it write --rdzv-conf=is_host=true"
 
     def _own_table(self) -> Table | None:
         """Return the table in which a node alone goes on, when its store is served no longer."""

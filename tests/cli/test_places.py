@@ -180,8 +180,10 @@ def test_an_endpoint_on_another_host_is_not_served_here() -> None:
     there.close(0.0)
 
 
-def test_serving_the_store_at_another_host_s_address_is_a_mistake(mistake: Callable[..., str]) -> None:
-    answer = mistake("--nnodes=2", f"--rdzv-endpoint={ELSEWHERE}:1", "--rdzv-conf=is_host=true", "x")
+def test_a_first_node_that_is_to_serve_the_store_at_another_host_s_address_is_a_mistake(
+    mistake: Callable[..., str],
+) -> None:
+    answer = mistake("--nnodes=2", "--node-rank=0", f"--rdzv-endpoint={ELSEWHERE}:1", "x")
     assert answer == (
         f"--rdzv-endpoint={ELSEWHERE}:1: this node was told to serve the store there (is_host), but cannot assign "
         "requested address; name an address or name of this host, or is_host=false where another serves it"

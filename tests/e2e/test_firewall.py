@@ -72,3 +72,38 @@ def test_a_node_that_may_have_no_port_says_so(launch: Launcher, port: int) -> No
     ended = launch("--standalone", f"--rdzv-conf=ports={port}", PROGRAMS / "stay.py").ends()
     assert ended.code == 2
     assert f"of the ports {port}, none is free on this host; open more of them" in ended.err
+
+
+def test_a_store_behind_an_address_that_no_node_has_is_served_by_the_node_that_is_told_so(
+    lab: Network, launch: Launcher
+) -> None:
+    """As behind a service. Nobody served it, and both waited for ten minutes without a hint. The node that serves it does
+    not reach that address itself, as in most networks that translate."""
+    a, b = lab.host("a"), lab.host("b")
+    service = "10.99.99.9"
+    for host in (a, b):
+        lab.translates(host, service, a)
+    meet = ("--nnodes=2", f"--rdzv-endpoint={service}:{PORT}", "--rdzv-id=service", MEETS, "0")
+    waiting = launch("--rdzv-conf=keep_alive_interval=1", *meet, under=b.under)
+    waiting.says(f"if no node here has the address {service}: on the node behind it write --rdzv-conf=is_host=true")
+    serving = launch("--rdzv-conf=is_host=true", *meet, under=a.under)
+    agents = [serving, waiting]
+    assert len(ports(agents)) == 1
+    for agent in agents:
+        agent.open_gate()
+    assert [agent.ends().code for agent in agents] == [0, 0]
+
+
+def test_only_one_node_serves_the_store_behind_such_an_address(lab: Network, launch: Launcher) -> None:
+    a, b = lab.host("a"), lab.host("b")
+    service = "10.99.99.9"
+    for host in (a, b):
+        lab.translates(host, service, a)
+    meet = ("--nnodes=1:2", "--last-call=0", f"--rdzv-endpoint={service}:{PORT}", "--rdzv-conf=is_host=true")
+    first = launch(*meet, PROGRAMS / "stay.py", under=a.under)
+    first.hears(1)
+    ended = launch(*meet, PROGRAMS / "stay.py", under=b.under).ends()
+    assert ended.code == 2
+    assert "a store answers there, and the address is none of this host's; write is_host=false" in ended.err
+    first.open_gate()
+    assert first.ends().code == 0

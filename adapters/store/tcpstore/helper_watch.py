@@ -24,9 +24,10 @@ from ... import pidfds, threads
 from ...clock import Clock, poll_ms
 from ...process_stat import stat
 from ...terminal import why
-from .serving import CannotServe, StoreHost, claimed, claimed_alone, served
+from .serving import CannotServe, StoreHost, claimed, claimed_alone, is_own, served
 from .wire import MAGIC, PING, VALIDATE, Address
 
+_LOOPBACK = "127.0.0.1"
 _CONNECT_TIMEOUT_S = 0.5
 """The helper is on this host. Only a backlog that is full makes a connection wait."""
 
@@ -213,9 +214,13 @@ class HelperWatch:
 
 def serve_watched(address: Address, told: bool | None, watching: Watching) -> tuple[HelperWatch | None, Address]:
     """Serve the store at `address` if this host should, as `serve` has the rule, and again when its helper dies. Returns the
-    watch, and the address with its real port. Raises CannotServe."""
+    watch, and where this host reaches the store, with its real port: not by an address that is translated, because few
+    networks lead that back to where it came from. Raises CannotServe."""
     listening = claimed(address, told)
-    return _watched(address, listening, watching) if listening else (None, address)
+    if listening is None:
+        return None, address
+    watch, at = _watched(address, listening, watching)
+    return watch, at if is_own(address) else Address(_LOOPBACK, at.port)
 
 
 def watch_alone(address: Address, watching: Watching) -> tuple[HelperWatch, Address]:

@@ -19,9 +19,11 @@ from ... import addresses
 from ...clean_up import await_end, end_process
 from ...secret_variables import without_secrets
 from ...terminal import why
-from .wire import Address
+from .wire import Address, Broken, Unsent, WireClient
 
 _BACKLOG = 4_096
+_ANSWER_S = 0.5
+"""A store that runs answers in this time."""
 PROGRAM = Path(__file__).with_name("store_host.py")
 
 
@@ -117,13 +119,41 @@ def claimed(address: Address, told: bool | None) -> socket.socket | None:
     if told is None:
         _check_is_one_host(address)
     try:
+        if told and not is_own(address):
+            return _listen_behind(address)
         return _listen(address)
     except OSError as error:
         if told:
-            told_to = "this node was told to serve the store there (is_host)"
-            remedy = f"{_remedy(error)}, or is_host=false where another serves it"
-            raise CannotServe(f"{address}: {told_to}, but {_why(error)}; {remedy}") from error
+            raise _told_to(address, error) from error
         return None
+
+
+def check_is_here(address: Address) -> None:
+    """Raise CannotServe if a host that was told to serve the store at this address does not have it."""
+    try:
+        addresses.check_own(*addresses.resolved(address.host, address.port)[0])
+    except OSError as error:
+        raise _told_to(address, error) from error
+
+
+def _told_to(address: Address, error: OSError) -> CannotServe:
+    remedy = f"{_remedy(error)}, or is_host=false where another serves it"
+    return CannotServe(f"{address}: this node was told to serve the store there (is_host), but {_why(error)}; {remedy}")
+
+
+def _listen_behind(address: Address) -> socket.socket:
+    """Listen for what comes to an address that is translated to one of this host's: that of a service, or of a host with a
+    container. A store that answers there already is another one. Raises OSError and CannotServe."""
+    addresses.resolved(address.host, address.port)
+    try:
+        with WireClient(address, _ANSWER_S, 1) as client:
+            client.greet()
+    except (Unsent, Broken):
+        return _listen_everywhere(address.port)
+    raise CannotServe(
+        f"{address}: this node was told to serve the store there (is_host), but a store answers there, and the address is "
+        "none of this host's; write is_host=false"
+    )
 
 
 def serve_alone(address: Address) -> tuple[StoreHost, Address]:
@@ -211,8 +241,12 @@ def is_loopback(address: Address) -> bool:
 def _listen(address: Address) -> socket.socket:
     """Listen on every address of this host. Raises OSError if `address` is none of them, or if the port is taken."""
     addresses.check_own(*addresses.resolved(address.host, address.port)[0])
+    return _listen_everywhere(address.port)
+
+
+def _listen_everywhere(port: int) -> socket.socket:
     return socket.create_server(
-        ("::" if socket.has_dualstack_ipv6() else "", address.port),
+        ("::" if socket.has_dualstack_ipv6() else "", port),
         family=socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET,
         dualstack_ipv6=socket.has_dualstack_ipv6(),
         backlog=_BACKLOG,
