@@ -63,6 +63,7 @@ from .network import Network
 from .process import Process
 from .raises import Raises
 from .rendezvous_loops import RendezvousLoops
+from .stack_laws import StackJudge
 from .story import Setting
 from .witness import Witness
 from .workers import Workers
@@ -102,6 +103,7 @@ class Agents:
     loops: RendezvousLoops = field(init=False)
     hearts: Hearts = field(init=False)
     workers: Workers = field(init=False)
+    stacks: StackJudge = field(init=False)
     hangs: HangWatches | None = None
     steps: int = 0
 
@@ -109,6 +111,7 @@ class Agents:
         setting, choose, future = self.setting, self.choose, self.future
         network, witness = self.network, self.witness
         self.loops = RendezvousLoops(setting, choose, future, network, witness, self.hear, self.turns_max)
+        self.stacks = StackJudge(witness.judge.strength)
         self.hearts = Hearts(setting.interval, future, network, witness, self.hear)
         self.workers = Workers(
             setting, choose, future, network, witness.judge, witness.seen, witness.befalls, self.hear
@@ -184,6 +187,8 @@ class Agents:
         if commands or is_news or isinstance(event, TOLD):
             witness = self.witness
             witness.judge.saw(facts.Stepped(before, event, after, commands, now))
+            world = process.agent.world
+            self.stacks.hear(stepped, effects, world.round if world else None)
             sometimes.stepped(witness.counts, witness.causes, before, event, after)
             if witness.tell and after.phase is not before.phase:
                 witness.narrates(process.name, f"{before.phase.value} → {after.phase.value}")
@@ -288,6 +293,8 @@ class Agents:
             case ThrowOut():
                 self.workers.throws_out(process)
             case See() | PutStacks() | Suspect() | Report():
+                if isinstance(effect, Suspect):
+                    self.stacks.suspects(process.node, effect)
                 if self.hangs:
                     self.hangs.does(process, effect)
             case FollowWorkers() | Rest() | Reply():

@@ -25,6 +25,7 @@ from . import (
     recoveries,
     rendezvous_loops,
     run,
+    stack_laws,
     traffic,
     witness,
 )
@@ -47,6 +48,7 @@ LAWS = by_number(
             recoveries,
             rendezvous_loops,
             run,
+            stack_laws,
             traffic,
             witness,
         ),
