@@ -104,8 +104,8 @@ PYTEST := $(BIN)/pytest --numprocesses=$(RUNNERS)
 
 # The full run ends with pytest's closing line: the last thing that CI reads.
 .PHONY: test
-test: setup etcd network browser promtool  ## all that must hold: lint, types, imports, core-fast, then every other test
-	@$(MAKE) --jobs=2 --output-sync core-fast lint types imports
+test: setup etcd network browser promtool  ## all that must hold: lint, types, imports, core-fast, docs, then every other test
+	@$(MAKE) --jobs=2 --output-sync core-fast lint types imports docs
 	$(PYTEST) --ignore=tests/core --durations=25
 
 .PHONY: lint
@@ -170,6 +170,24 @@ frameworks: setup  ## trainings of large frameworks, restarted from standbys; th
 	  pip=".venvs/frameworks/bin/pip install -qq --disable-pip-version-check --constraint constraints.txt" && \
 	  $$pip $(LARGE) && $$pip --no-deps --no-build-isolation --config-settings editable_mode=strict --editable .; }
 	.venvs/frameworks/bin/python -m pytest -p no:cacheprovider tests/e2e/test_frameworks.py
+
+# Zensical reads what MkDocs reads, whose last release is of 2024, and comes from the authors of its usual theme.
+SITE := zensical==0.0.73 mkdocstrings-python==2.0.11
+SITE_PYTHON := .venvs/site/bin/python
+
+.PHONY: site-tools
+site-tools: setup
+	@[ -x .venvs/site/bin/zensical ] || { $(BIN)/python -m venv .venvs/site && \
+	  $(AGAIN) .venvs/site/bin/pip install -qq --disable-pip-version-check --retries 10 --timeout 60 $(SITE); } || \
+	  printf '\n*** no %s: the documentation site is SKIPPED\n\n' '$(SITE)' >&2
+
+.PHONY: docs
+docs: site-tools  ## the documentation site, build/site: no dead link, no page without a place, no name without a reference
+	@[ ! -x .venvs/site/bin/zensical ] || $(SITE_PYTHON) tools/docs_site.py
+
+.PHONY: docs-serve
+docs-serve: site-tools  ## the same site on http://localhost:8000
+	$(SITE_PYTHON) tools/docs_site.py --serve
 
 .PHONY: nightly
 nightly: setup  ## the property tests with fresh examples, ten times as many

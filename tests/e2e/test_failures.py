@@ -12,8 +12,8 @@ from launches import PROGRAMS, Launcher
 from processes import comes_true, dies, is_alive, is_stopped
 
 CRASH = PROGRAMS / "crash.py"
-HOW = r": (exit code 1|uncaught exception): ValueError: no such sample \(crash\.py:\d+ in step\)\n"
-"""The latter is said of a worker whose end took more than 2 s: this host may stand still."""
+HOW = r": (exit code 1|uncaught exception(, then killed by SIGABRT)?): ValueError: no such sample \(crash.py:\d+ in step\)\n"
+"""The second is said of a worker whose end took more than 2 s: this host may stand still. Torch may abort one that ends."""
 
 IGNORANT = 'trap "" CHLD; exec "$0" "$@"'
 WAYS = [
