@@ -53,6 +53,11 @@ def test_the_spans_of_the_configuration_count_and_an_unknown_key_is_named(
     assert of_colour.startswith("elastic: --rdzv-conf: 'colour' is not a key")
 
 
+def test_the_node_listens_at_the_ports_that_are_named() -> None:
+    with made(parameters(ports="20000-20999")) as alone:
+        assert alone._reserved.endpoint.port in range(20_000, 21_000)  # type: ignore[attr-defined]
+
+
 def test_an_etcd_url_is_enough_to_choose_the_etcd() -> None:
     given = RendezvousParameters("elastic", "etcd://h1,h2", "job", 1, 1)
     assert _options(given).rdzv_backend == "etcd"

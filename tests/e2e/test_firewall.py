@@ -54,6 +54,18 @@ def test_what_listens_for_other_nodes_has_ports_that_are_open_and_the_next_round
     assert agents[0].ends().code == 0
 
 
+def test_the_ranks_of_a_wrapped_function_meet_at_ports_that_are_open(lab: Network, launch: Launcher) -> None:
+    a, b = open_hosts(lab)
+    meet = ("--nnodes=2", f"--rdzv-endpoint={a.address}:{PORT}", f"--rdzv-conf=ports={OPEN[0]}-{OPEN[-1]}")
+    agents = [launch("--restart-scope=rank", *meet, MEETS, "3", "wrapped", under=host.under) for host in (a, b)]
+    met = [ports(agents) for _ in range(4)]
+    assert all(len(each) == 1 and each <= {*OPEN[1:]} for each in met)
+    assert all(before != after for before, after in pairwise(met))
+    for agent in agents:
+        agent.open_gate()
+    assert [agent.ends().code for agent in agents] == [0, 0]
+
+
 def test_static_nodes_meet_behind_a_firewall_that_is_open_from_the_master_s_port_on(
     lab: Network, launch: Launcher
 ) -> None:
