@@ -22,7 +22,7 @@ from ..core.values import frozen
 from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile, place_label, rank_policy_label
 
 if TYPE_CHECKING:
-    from ..core.hangs import Settings as HangSettings
+    from ..core.hangs import HangSettings
     from .store.secret import Secret
     from .workers.worker_port import LogsSpecs
 

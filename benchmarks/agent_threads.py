@@ -22,7 +22,7 @@ from attrs import define, field, frozen
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.rendezvous.heart import Heart
 from elastic.adapters.rendezvous.loop import RendezvousLoop
-from elastic.adapters.report.news import Notice, Seen, Told
+from elastic.adapters.report.news import LoopNotice, Seen, Told
 from elastic.adapters.store.port import Backend
 from elastic.adapters.store.tcpstore.wire import Address
 from elastic.core.rendezvous import Held, Limits, Settings, end, join
@@ -110,7 +110,7 @@ class ElasticAgent:
     def _join(self) -> None:
         self.rendezvous.submit(Request(join, profile=self._profile))
 
-    def _hear(self, notice: Notice) -> None:
+    def _hear(self, notice: LoopNotice) -> None:
         match notice:
             case Seen(state) if state.round > self._round:
                 self._round = state.round

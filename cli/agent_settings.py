@@ -34,7 +34,7 @@ from .rendezvous_settings import FENCE, alone, listening, rendezvous_settings
 
 if TYPE_CHECKING:
     from ..adapters.workers.worker_port import LogsSpecs
-    from ..core.hangs import Settings as HangSettings
+    from ..core.hangs import HangSettings
     from .etcd_place import EtcdPlace
 
 SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
@@ -182,9 +182,9 @@ def _group(options: LaunchOptions, spans: rendezvous.Settings, environment: Mapp
 def _hang(options: LaunchOptions) -> HangSettings | None:
     if options.hang_timeout is None:
         return None
-    from ..core.hangs import Settings  # no other launch needs them
+    from ..core.hangs import HangSettings  # no other launch needs them
 
-    return Settings(options.hang_timeout, options.on_hang == "restart")
+    return HangSettings(options.hang_timeout, options.on_hang == "restart")
 
 
 def _virtual_local_rank(options: LaunchOptions, environment: Mapping[str, str]) -> bool:

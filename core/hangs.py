@@ -42,7 +42,7 @@ def _above_zero(instance: object, attribute: Attribute[float], value: float) -> 
 
 
 @frozen
-class Settings:
+class HangSettings:
     """How long a node may stand still before a hang is suspected, and if the job is restarted then."""
 
     timeout_s: float = field(validator=_above_zero)
@@ -190,7 +190,7 @@ def asks(watch: Watch, sights: Mapping[int, Sight]) -> tuple[int, ...]:
     return tuple(rank for rank, sight in sights.items() if not sight.calls)
 
 
-def look(watch: Watch, sights: Mapping[int, Sight], others: Others, now: float, settings: Settings) -> Step:
+def look(watch: Watch, sights: Mapping[int, Sight], others: Others, now: float, settings: HangSettings) -> Step:
     """Return the watch after this look, and what follows from it."""
     watch = _seen(watch, sights, now, settings)
     moves = others.is_idle or not sights or any(watch.at < _due_at(each, settings) for each in watch.silences.values())
@@ -208,7 +208,9 @@ def _afresh(watch: Watch) -> Step:
     return evolve(watch, suspects_since=None, told=Told.NOTHING, blamed=None), (Withdraw(),)
 
 
-def _awaits_its_end(watch: Watch, blamed: Blamed, sights: Mapping[int, Sight], moves: bool, settings: Settings) -> bool:
+def _awaits_its_end(
+    watch: Watch, blamed: Blamed, sights: Mapping[int, Sight], moves: bool, settings: HangSettings
+) -> bool:
     """Return True while the round may still end for the death of the blamed worker: that moves the others, and takes nothing
     back. Where workers restart alone, the round goes on without it, or with another start of its rank."""
     if watch.at < blamed.at + settings.patience_s:
@@ -217,13 +219,13 @@ def _awaits_its_end(watch: Watch, blamed: Blamed, sights: Mapping[int, Sight], m
     return not moves and sight is not None and sight.start == blamed.start
 
 
-def until(watch: Watch, now: float, settings: Settings) -> float:
+def until(watch: Watch, now: float, settings: HangSettings) -> float:
     """Return when to look again."""
     waits = watch.suspects_since is not None and watch.told is not Told.WHOLE
     return now + (min(settings.every_s, SOON_S) if waits else settings.every_s)
 
 
-def overdue(watch: Watch, settings: Settings) -> Mapping[int, Busy]:
+def overdue(watch: Watch, settings: HangSettings) -> Mapping[int, Busy]:
     """Return the ranks that are in a busy span beyond its limit."""
     found = ((rank, each.sight.busy, each) for rank, each in watch.silences.items())
     return {rank: busy for rank, busy, each in found if busy and watch.at >= _due_at(each, settings)}
@@ -239,7 +241,7 @@ def odd_rank(stacks: Collection[Stacks]) -> int | None:
     return alone[0] if len(alone) == 1 < len(places) else None
 
 
-def _suspects(watch: Watch, sights: Mapping[int, Sight], others: Others, since: float, settings: Settings) -> Step:
+def _suspects(watch: Watch, sights: Mapping[int, Sight], others: Others, since: float, settings: HangSettings) -> Step:
     lost = () if others.on_record or watch.at < since + settings.patience_s else (Record(),)
     missing, odd = others.missing, odd_rank(others.stacks)
     silent_s = watch.at - max(each.since for each in watch.silences.values())
@@ -257,7 +259,7 @@ def _suspects(watch: Watch, sights: Mapping[int, Sight], others: Others, since: 
     return evolve(watch, blamed=blamed), (*report, Blame(rank, silent_s, odd is not None))
 
 
-def _seen(watch: Watch, sights: Mapping[int, Sight], now: float, settings: Settings) -> Watch:
+def _seen(watch: Watch, sights: Mapping[int, Sight], now: float, settings: HangSettings) -> Watch:
     """Return the watch with what this look shows. A pause counts twice its length at most."""
     passed_s = 0.0 if watch.looked_at is None else min(now - watch.looked_at, 2 * settings.every_s)
     at = watch.at + passed_s
@@ -282,7 +284,7 @@ def _has_another_stack(before: Sight, now: Sight) -> bool:
     return not now.calls and bool(before.stack) and bool(now.stack) and before.stack != now.stack
 
 
-def _due_at(silence: Silence, settings: Settings) -> float:
+def _due_at(silence: Silence, settings: HangSettings) -> float:
     """Return when this worker has been silent for too long."""
     busy = silence.sight.busy
     return silence.since + (busy.limit_s if busy else settings.timeout_s)

@@ -12,10 +12,10 @@ from elastic.core.hangs import (
     Act,
     Blame,
     Busy,
+    HangSettings,
     Others,
     Record,
     Report,
-    Settings,
     Sight,
     Watch,
     Withdraw,
@@ -50,7 +50,7 @@ LOOKS = st.tuples(
 class Judge:
     """A second account of who has stood still since when, by the looks themselves."""
 
-    settings: Settings
+    settings: HangSettings
     at: float = 0.0
     since: dict[int, float] = field(factory=dict)
     last: dict[int, Sight] = field(factory=dict)
@@ -118,7 +118,7 @@ class Judge:
 
 
 def happens(spans: Sequence[tuple[dict[int, Sight], float, int, tuple[bool, str]]], restarts: bool) -> set[type[Act]]:
-    settings = Settings(SPAN_S, restarts)
+    settings = HangSettings(SPAN_S, restarts)
     watch, judge, now, own = Watch(), Judge(settings), 0.0, Stacks(A, 0)
     for sights, pause_s, times, (says, place) in spans:
         for _ in range(times):

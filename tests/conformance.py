@@ -29,7 +29,7 @@ from elastic.adapters.clock import SystemClock
 from elastic.adapters.rendezvous.heart import Heart
 from elastic.adapters.rendezvous.loop import RendezvousLoop, ToRecord
 from elastic.adapters.report.news import (
-    Notice,
+    LoopNotice,
     Recorded,
     Restored,
     Seen,
@@ -216,7 +216,7 @@ class Peer:
     def record(self, fault: Fault) -> None:
         self.loop.submit(ToRecord(lambda: fault))
 
-    def _post(self, notice: Notice) -> None:
+    def _post(self, notice: LoopNotice) -> None:
         if isinstance(notice, Told | Recorded):
             self.told.put(notice)
         else:

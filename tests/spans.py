@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from elastic.adapters.inprocess.gate import Gate
 from elastic.adapters.inprocess.shared_page import NS, Page, Span
 from elastic.adapters.inprocess.signal_handlers import installed
-from elastic.adapters.inprocess.thread_events import Ended, FromGate, Order
+from elastic.adapters.inprocess.thread_events import FromGate, Order, SpanEnd
 
 PAUSE_S = 0.002
 """Between two sendings of the signal."""
@@ -33,17 +33,17 @@ class Stage:
     def order(self, code: Callable[[], object], round: int = 0) -> Order:
         return Order(next(self._tokens), round, Span.FUNCTION, code, clean=int(self.clean_s * NS))
 
-    def run(self, code: Callable[[], object]) -> Ended:
+    def run(self, code: Callable[[], object]) -> SpanEnd:
         """Run it to its end, whatever that is; other events before its end are passed over."""
         self.gate.run(self.order(code))
         return self.end()
 
-    def end(self) -> Ended:
-        while not isinstance(event := self.events.get(timeout=TIMEOUT_S), Ended):
+    def end(self) -> SpanEnd:
+        while not isinstance(event := self.events.get(timeout=TIMEOUT_S), SpanEnd):
             pass
         return event
 
-    def ended(self, code: Callable[[], object], begun: Callable[[], bool] = lambda: True) -> Ended:
+    def ended(self, code: Callable[[], object], begun: Callable[[], bool] = lambda: True) -> SpanEnd:
         """Run it, and have the driver end it once `begun`; the driver sends the signal until it is over."""
         order, over = self.order(code), threading.Event()
 

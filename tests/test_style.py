@@ -48,6 +48,21 @@ FIELDS = {
     "core/world.py Fault": 19,
 }
 """attrs classes of more fields than FIELDS_MAX."""
+OTHER_NAMES = {
+    "core/properties/pasts.py": 4,
+    "core/replay/evidence.py": 2,
+    "core/sim/calls/call_world.py": 1,
+    "core/sim/calls/node_laws.py": 2,
+    "core/sim/calls/over_nodes.py": 4,
+    "core/sim/own.py": 1,
+    "core/sim/simulation.py": 1,
+    "core/sim/sometimes.py": 2,
+    "core/sim/story.py": 1,
+    "core/sim/workers.py": 1,
+    "inprocess/assignments.py": 1,
+    "inprocess/state.py": 1,
+}
+"""How many types a file imports by another name, since it has two of that name, or since the name says too little."""
 PHRASES = {
     r"\bso often\b": 0,
     r"\bso many\b": 4,
@@ -103,6 +118,15 @@ def test_nothing_grows_too_long_and_the_list_of_what_has_only_shrinks(
     assert grown == {}, f"more than {most}: split it"
     shrunk = {key: found.get(key, 0) for key, size in listed.items() if found.get(key, 0) < size}
     assert shrunk == {}, "it has become smaller: write the smaller number into the list, or take it out"
+
+
+def test_no_more_types_are_imported_by_another_name() -> None:
+    found = Counter[str]()
+    for path in FILES:
+        froms = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom))
+        types = (each for node in froms for each in node.names if re.match(r"[A-Z]\w*[a-z]", each.name))
+        found[name(path)] += sum(each.asname not in (None, each.name) for each in types)
+    assert +found == OTHER_NAMES, "two types of one name: rename one where it stands; and the list only shrinks"
 
 
 def test_the_source_has_no_more_of_the_phrases_that_readers_stumble_over() -> None:

@@ -19,7 +19,7 @@ from attrs import evolve
 
 from ...core import hangs
 from ...core.agent import Hung, Stands
-from ...core.hangs import Blame, Busy, Others, Record, Report, Settings, Sight, Watch, Withdraw
+from ...core.hangs import Blame, Busy, HangSettings, Others, Record, Report, Sight, Watch, Withdraw
 from ...core.values import frozen
 from ...core.world import Node, Stacks, World
 from .. import pidfds, threads
@@ -67,7 +67,7 @@ class HangWatch:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: HangSettings,
         node: Node,
         backend: Backend,
         handler: StackHandler | None,

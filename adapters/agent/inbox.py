@@ -15,10 +15,9 @@ from typing import TypeAlias
 from ...core.agent import Acknowledged, Event
 from ...core.group.state import Noticed, Signalled
 from ...core.values import frozen
-from ...core.world import NAME_MAX, Life
-from ...core.world import Notice as NoticeToLeave
+from ...core.world import NAME_MAX, Life, Notice
 from ..clock import Clock
-from ..report.news import Notice, Remark, TraceLost, WatchdogTold
+from ..report.news import LoopNotice, Remark, TraceLost, WatchdogTold
 from ..signals import taken
 from ..terminal import printable
 from ..workers.reports import Report
@@ -101,7 +100,7 @@ Message: TypeAlias = (
     | Asked
     | ThreadFailed
     | ChildDied
-    | Notice
+    | LoopNotice
     | TraceLost
     | Remark
     | WatchdogTold
@@ -159,7 +158,7 @@ class Inbox:
 
     def drained(self, source: str, deadline_s: float) -> None:
         """Take the word of this host that the node must be gone. A signal's handler may call this too."""
-        notice = NoticeToLeave(deadline_s, printable(source)[:NAME_MAX])
+        notice = Notice(deadline_s, printable(source)[:NAME_MAX])
         self.post(Noticed(notice, self._clock.now()))
 
     def child_died(self, signum: int, frame: FrameType | None) -> None:

@@ -25,7 +25,7 @@ HEALTH_PORT = "TORCHELASTIC_HEALTH_CHECK_PORT"
 
 
 @frozen
-class Followed:
+class WatchedWorker:
     """A worker as the watchdogs know it."""
 
     local_rank: int
@@ -94,7 +94,7 @@ class Watchdogs:
         """The variables that tell workers of the watchdogs."""
         return {TIMER_FILE: str(self._timers.path)} if self._timers else {}
 
-    def follow(self, workers: Mapping[int, Followed]) -> None:
+    def follow(self, workers: Mapping[int, WatchedWorker]) -> None:
         """Watch these workers, by process id, and no others from now on."""
         if self._timers:
             self._timers.follow({pid: worker.error_file for pid, worker in workers.items()})

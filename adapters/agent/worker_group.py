@@ -34,7 +34,7 @@ from ..workers.reports import Report, What
 from ..workers.worker_port import CannotStart, Exit, Shortage, Workers, WorkerSpec
 from .inbox import EndRead
 from .parts import Shared
-from .watchdogs import Followed, Watchdogs
+from .watchdogs import Watchdogs, WatchedWorker
 
 if TYPE_CHECKING:
     from ..workers.stacks import Sighting
@@ -292,7 +292,7 @@ class WorkerGroup:
         return None if is_read_first else self.known_end(ended)
 
     def _follow(self) -> None:
-        followed = {pid: Followed(rank, self._attempts[rank].error_file) for rank, pid in self._pids.items()}
+        followed = {pid: WatchedWorker(rank, self._attempts[rank].error_file) for rank, pid in self._pids.items()}
         self._watchdogs.follow(followed)
         if self._hangs and self.world:
             self._hangs.follow(self._followers(self.world))

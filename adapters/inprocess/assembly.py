@@ -22,7 +22,7 @@ from ...core.values import frozen
 from ...core.world import COUNT_MAX, Endpoint, Life, Node, Profile, World
 from ..clean_up import run_all
 from ..clock import SystemClock
-from ..rendezvous.loop import Notice, RendezvousLoop
+from ..rendezvous.loop import LoopNotice, RendezvousLoop
 from ..store.port import Backend
 from ..store.tcpstore.serving import address_towards
 from ..store.tcpstore.wire import Address
@@ -198,7 +198,7 @@ class Assembly:
             driver.join()
         return finished
 
-    def _latecomers(self, post: Callable[[Notice], None]) -> Latecomers:
+    def _latecomers(self, post: Callable[[LoopNotice], None]) -> Latecomers:
         return Latecomers(post, self._me, self._held.settings, self.task.state.initial_world_size)
 
     def _let_go(self) -> None:

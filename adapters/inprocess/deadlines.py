@@ -12,7 +12,7 @@ from . import user_stack
 from .bytecode_progress import marks
 from .gate import Gate
 from .shared_page import HARD, NS, SOFT, WANT, Page
-from .thread_events import Ended
+from .thread_events import SpanEnd
 
 log = logging.getLogger("elastic.inprocess")
 
@@ -56,7 +56,7 @@ class Late:
         self.stack = frames = self._gate.stack(whole=waits) if of_main else StackSummary()
         return (lambda: self._log(round, text, frames)) if text else None
 
-    def called_back(self, ended: Ended, span: Span | None, round: int | None) -> None:
+    def called_back(self, ended: SpanEnd, span: Span | None, round: int | None) -> None:
         """Log where user code hung that kept the interpreter, so that no thread could look at its stack."""
         hung, soft = self._gate.hung
         if self._of == ended.token:

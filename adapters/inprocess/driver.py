@@ -28,8 +28,7 @@ from ...core.inprocess.exits import INTERNAL
 from ...core.inprocess.progress_limits import Marks
 from ...core.inprocess.state import JOB_ENDED
 from ...core.inprocess.timers import IDLE, Timers, passed, resumed, running, until
-from ...core.rendezvous import Ended as RoundEnded
-from ...core.rendezvous import Raise
+from ...core.rendezvous import Ended, Raise
 from ...core.world import Fault, Node, Origin, Profile, Why, World
 from .. import threads
 from ..addresses import ANY, PORTS, ports_read
@@ -37,7 +36,7 @@ from ..clean_up import failures_of
 from ..clock import Clock
 from ..rendezvous.loop import Recorded, RendezvousLoop, ToRecord
 from ..rendezvous.reserved_ports import Reservation
-from ..report.news import Notice, StoreBack, StoreSilent, Told, Trace
+from ..report.news import LoopNotice, StoreBack, StoreSilent, Told, Trace
 from ..store.port import StoreError
 from . import user_stack
 from .bytecode_progress import Progress, marks
@@ -48,7 +47,6 @@ from .shared_page import BYE, ENTERED, GOES_REPLACED, HUNG, LEAVING, NS, RANK, U
 from .task import Task, echo_in, first_raised, lacks_memory, mark, traced
 from .thread_events import (
     AbortEnded,
-    Ended,
     Finished,
     How,
     LeftAtomic,
@@ -57,6 +55,7 @@ from .thread_events import (
     PutOff,
     Release,
     Signalled,
+    SpanEnd,
     StoreStarted,
     ToMain,
 )
@@ -134,7 +133,7 @@ class Driver:
         progress: Progress,
         inbox: SimpleQueue[Message],
         orders: SimpleQueue[ToMain],
-        loop: Callable[[Callable[[Notice], None]], RendezvousLoop],
+        loop: Callable[[Callable[[LoopNotice], None]], RendezvousLoop],
         faults: Callable[[], Sequence[Fault]],
         me: Node,
         clock: Clock,
@@ -322,7 +321,7 @@ class Driver:
 
     def _heard(self, message: Message) -> core.Event | None:
         match message:
-            case Ended():
+            case SpanEnd():
                 return self._ended(message)
             case LeftAtomic(token):
                 return core.AtomicLeft(token)
@@ -347,7 +346,7 @@ class Driver:
             case _:
                 return None
 
-    def _ended(self, ended: Ended) -> core.Event:
+    def _ended(self, ended: SpanEnd) -> core.Event:
         if ended.token == self._call.token:
             self._keep(ended)
         how = core.How.GAVE_UP if isinstance(ended.error, RestartAbort | NestedCall) else HOWS[ended.how]
@@ -364,7 +363,7 @@ class Driver:
         """Return True if the monitor has sent SIGTERM: a limit was passed, and SIGKILL follows."""
         return bool(self._page.words[HUNG])
 
-    def _keep(self, ended: Ended) -> None:
+    def _keep(self, ended: SpanEnd) -> None:
         kept = self._kept
         if ended.how is How.OK and kept.span is core.Span.FUNCTION:
             kept.value = ended.value
@@ -416,7 +415,7 @@ class Driver:
                 pass
         return heard(told.handler, told.answer, self._task.terms, told.held)
 
-    def _tell_why(self, ended: RoundEnded, round: int, size: int) -> None:
+    def _tell_why(self, ended: Ended, round: int, size: int) -> None:
         """Tell the log why this iteration begins. The records of failures tell who failed first, and nobody waits for them:
         a thread asks the store."""
         tell = partial(log.warning, "iteration %s begins, world size %s: %s", round, size)
@@ -434,7 +433,7 @@ class Driver:
         else:
             self._asking = asks
 
-    def _culprits(self, ended: RoundEnded) -> str:
+    def _culprits(self, ended: Ended) -> str:
         found: tuple[Node, ...] = (ended.by,)
         if ended.round < NAMED_MAX:
             with suppress(StoreError):

@@ -62,7 +62,7 @@ from .shared_page import (
     Page,
     Seen,
 )
-from .thread_events import Drained, Ended, Finished, FromGate, How, Injected, LeftAtomic, Order, PutOff, Signalled
+from .thread_events import Drained, Finished, FromGate, How, Injected, LeftAtomic, Order, PutOff, Signalled, SpanEnd
 from .user_stack import call_users, is_importing, is_users, own, related, stack
 
 SIGNUM: Final = signal.SIGURG
@@ -114,7 +114,7 @@ class Gate:
         return None
 
     @own
-    def _armed(self, order: Order) -> Ended:
+    def _armed(self, order: Order) -> SpanEnd:
         words = self._page.words
         words[DEPTH] = 0
         words[ROUND], words[SPAN], words[ACTIVE] = order.round, order.span, order.active
@@ -128,9 +128,9 @@ class Gate:
             value = call_users(order.code)
         except BaseException as error:  # noqa: BLE001 - whatever it was, it is handed on
             self._disarm(order.token)
-            return Ended(order.token, _how(error, order.token), None, error)
+            return SpanEnd(order.token, _how(error, order.token), None, error)
         self._disarm(order.token)
-        return Ended(order.token, How.OK, value, None)
+        return SpanEnd(order.token, How.OK, value, None)
 
     @own
     def _disarm(self, token: int) -> None:

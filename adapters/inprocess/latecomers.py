@@ -10,7 +10,7 @@ from attrs import define, field
 
 from ...core.rendezvous import Seen, Settings, Told
 from ...core.world import Node, World
-from ..rendezvous.loop import Notice
+from ..rendezvous.loop import LoopNotice
 
 log = logging.getLogger("elastic.inprocess")
 
@@ -22,19 +22,19 @@ NAMED = 8
 class Latecomers:
     """The news of one rank's register, read for ranks that are late before it is posted."""
 
-    _post: Callable[[Notice], None]
+    _post: Callable[[LoopNotice], None]
     _me: Node
     _settings: Settings
     _world_size: int
     """The launcher's."""
     _is_told: bool = field(init=False, default=False)
 
-    def told(self, notice: Notice) -> None:
+    def told(self, notice: LoopNotice) -> None:
         """Warn on the first rank of those that are missing, and on a late rank of itself: each once."""
         self._warn(notice)
         self._post(notice)
 
-    def _warn(self, notice: Notice) -> None:
+    def _warn(self, notice: LoopNotice) -> None:
         match notice:
             case Told(answer=World() as world) if not self._is_told:
                 self._is_told = True

@@ -56,7 +56,7 @@ from ..clock import Clock, SystemClock, poll_ms
 from ..process_stat import stat
 from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop, ToRecord
-from ..report.news import Notice, Told
+from ..report.news import LoopNotice, Told
 from ..store import numerals
 from ..store.port import Backend
 from ..threads import NoThread
@@ -140,7 +140,7 @@ class Program:
         self._state = state
         self._page.ring()
 
-    def _heard(self, loop: RendezvousLoop, notice: Notice) -> None:
+    def _heard(self, loop: RendezvousLoop, notice: LoopNotice) -> None:
         """Note the answer to a request; called by that loop's thread."""
         if isinstance(notice, Told):
             if notice.handler is handlers.declare_dead:

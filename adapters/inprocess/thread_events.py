@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from ...core.values import frozen
-from ..report.news import Notice
+from ..report.news import LoopNotice
 from .shared_page import Span
 
 
@@ -61,7 +61,7 @@ class Order:
 
 
 @frozen(eq=False)
-class Ended:
+class SpanEnd:
     """The span has ended; the main thread waits in the wrapper."""
 
     token: int
@@ -122,5 +122,5 @@ class Finished:
 
 
 ToMain: TypeAlias = Order | Release | Finished
-FromGate: TypeAlias = Ended | LeftAtomic | Signalled | PutOff
-Message: TypeAlias = FromGate | AbortEnded | StoreStarted | LimitsChanged | Notice
+FromGate: TypeAlias = SpanEnd | LeftAtomic | Signalled | PutOff
+Message: TypeAlias = FromGate | AbortEnded | StoreStarted | LimitsChanged | LoopNotice

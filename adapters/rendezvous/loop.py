@@ -77,7 +77,7 @@ class StoodStill:
     at: float
 
 
-Notice: TypeAlias = rendezvous.Notice | Recorded | StoodStill
+LoopNotice: TypeAlias = rendezvous.Notice | Recorded | StoodStill
 """The news of the loop."""
 
 
@@ -95,7 +95,7 @@ class _Stop:
     """The agent is done."""
 
 
-Post = Callable[[Notice], None]
+Post = Callable[[LoopNotice], None]
 Took = Callable[..., None]
 """Writes down a step: a function of the core, what it was given and what it answered."""
 

@@ -19,13 +19,13 @@ from ...core.world import NAME_MAX, Endpoint, Life, Node, Profile
 from ..clock import Clock
 from ..store.port import Backend
 from ..terminal import printable
-from .loop import Notice, RendezvousLoop
+from .loop import LoopNotice, RendezvousLoop
 
 
 def asked(backend: Backend, request: Request, settings: Settings, clock: Clock) -> Outcome | Raise:
     """Carry out what an operator asks; return what came of it, with the store's reason if it has not answered. The operation
     has a deadline, so this ends."""
-    notices = SimpleQueue[Notice | BaseException]()
+    notices = SimpleQueue[LoopNotice | BaseException]()
     me = Node(operator_name(), int(clock.wall() * 1000))
     held = Held(me, Profile(Endpoint("localhost", 1)), settings, Life(os.urandom(8).hex()))
     loop = RendezvousLoop(backend, held, clock, notices.put, notices.put)

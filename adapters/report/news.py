@@ -19,7 +19,7 @@ from ...core.rendezvous import Told as Told
 from ...core.values import frozen
 from ...core.world import Node, Stacks, World
 from ..clock import Clock
-from ..rendezvous.loop import Notice as Notice
+from ..rendezvous.loop import LoopNotice as LoopNotice
 from ..rendezvous.loop import Recorded as Recorded
 from ..rendezvous.loop import StoodStill as StoodStill
 from ..workers.worker_port import Remark as Remark

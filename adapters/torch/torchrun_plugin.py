@@ -40,7 +40,7 @@ from ..clock import Clock
 from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop
 from ..rendezvous.reserved_ports import Reservation
-from ..report.news import Notice, Recorded, Restored, Seen, StoodStill, StoreBack, StoreSilent, Told
+from ..report.news import LoopNotice, Recorded, Restored, Seen, StoodStill, StoreBack, StoreSilent, Told
 from ..store.connection import StoreConnection
 from ..store.port import StoreError
 from ..terminal import printable
@@ -76,7 +76,7 @@ class ElasticRendezvous(RendezvousHandler):
         self._node = Node(f"{address}/torchrun-{os.urandom(4).hex()}", int(clock.wall() * 1000))
         self._events = RendezvousEvents(run_id, str(self._node), self._record)
         self._reserved = Reservation(address, ports)
-        self._inbox: SimpleQueue[Notice | BaseException] = SimpleQueue()
+        self._inbox: SimpleQueue[LoopNotice | BaseException] = SimpleQueue()
         held = Held(self._node, self._profile(), settings, Life(os.urandom(8).hex()))
         self._loop = RendezvousLoop(connection.backend, held, clock, self._inbox.put, self._inbox.put)
         interval_s, beats = settings.keep_alive_interval, connection.backend.clone()
@@ -219,7 +219,7 @@ class ElasticRendezvous(RendezvousHandler):
             except Empty:
                 return
 
-    def _note(self, notice: Notice | BaseException, asked: Handler | None) -> Outcome | Raise | None:
+    def _note(self, notice: LoopNotice | BaseException, asked: Handler | None) -> Outcome | Raise | None:
         """Return what it says of the operation that was asked for. Raises RendezvousStateError, now and at each later call,
         for an error that has ended a thread of ours: no answer would come."""
         match notice:

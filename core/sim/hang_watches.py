@@ -21,10 +21,10 @@ from ..group.state import SIGKILL
 from ..hangs import (
     Act,
     Blame,
+    HangSettings,
     Others,
     Record,
     Report,
-    Settings,
     Sight,
     Watch,
     Withdraw,
@@ -86,7 +86,7 @@ class HangWatches:
     links: Links
     by_node: Mapping[Node, Process]
     hear: Hears
-    settings: Settings = field(init=False)
+    settings: HangSettings = field(init=False)
     followers: dict[Node, Follower] = field(factory=dict)
     stacks: dict[Node, Stacks] = field(factory=dict)
     """What the store has on record."""
@@ -97,7 +97,7 @@ class HangWatches:
     blamed_at: dict[WorldId, float] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self.settings = Settings(self.setting.hang, restarts=True)
+        self.settings = HangSettings(self.setting.hang, restarts=True)
 
     # --- looks
 

@@ -28,7 +28,7 @@ from elastic.cli.launch_options import SECTIONS
 from elastic.cli.main import run
 from elastic.cli.mistakes import Mistake
 from elastic.cli.option import Option
-from elastic.core.hangs import Settings as HangSettings
+from elastic.core.hangs import HangSettings
 from elastic.core.rendezvous import FailureLimit, Limits
 from elastic.core.world import Endpoint
 

@@ -14,10 +14,10 @@ from elastic.core.hangs import (
     Act,
     Blame,
     Busy,
+    HangSettings,
     Others,
     Record,
     Report,
-    Settings,
     Sight,
     Watch,
     Withdraw,
@@ -31,8 +31,8 @@ from elastic.core.hangs import (
 from elastic.core.world import Node, Stacks
 
 A, B = Node("a", 1), Node("b", 1)
-SETTINGS = Settings(8.0)
-RESTARTS = Settings(8.0, restarts=True)
+SETTINGS = HangSettings(8.0)
+RESTARTS = HangSettings(8.0, restarts=True)
 SILENT = {0: Sight(10, stack="recv"), 1: Sight(11, stack="recv")}
 HERE = Stacks(A, 0, ((0, "recv"), (1, "recv")))
 THERE = Stacks(B, 0, ((2, "recv"), (3, "sleep")))
@@ -46,7 +46,7 @@ def looks(
     times: int = 1,
     sights: Mapping[int, Sight] = SILENT,
     others: Others = ALONE,
-    settings: Settings = SETTINGS,
+    settings: HangSettings = SETTINGS,
 ) -> tuple[Watch, list[Act]]:
     """Look so often, one second after the other, the last time at `now`; return what followed."""
     acts: list[Act] = []
@@ -56,7 +56,7 @@ def looks(
     return watch, acts
 
 
-def suspecting(settings: Settings = SETTINGS) -> Watch:
+def suspecting(settings: HangSettings = SETTINGS) -> Watch:
     """Return the watch of a node whose workers stand still since 0, as it looks at 8."""
     watch, acts = looks(Watch(), 8.0, times=9, settings=settings)
     assert acts == [Record()]
@@ -231,17 +231,17 @@ def test_a_blamed_worker_that_does_not_die_is_blamed_once() -> None:
 
 def test_a_node_looks_eight_times_within_the_span_and_sooner_while_it_waits_for_others() -> None:
     assert until(Watch(), 5.0, SETTINGS) == 6.0
-    assert until(Watch(), 5.0, Settings(3600)) == 20.0
+    assert until(Watch(), 5.0, HangSettings(3600)) == 20.0
     assert until(suspecting(), 8.0, SETTINGS) == 8.0 + SOON_S
     watch, _ = looks(suspecting(), 9.0)
     assert until(watch, 9.0, SETTINGS) == 10.0
-    assert until(evolve(suspecting()), 8.0, Settings(0.8)) == 8.1
+    assert until(evolve(suspecting()), 8.0, HangSettings(0.8)) == 8.1
 
 
 @pytest.mark.parametrize("span", [0.0, -1.0, math.inf, math.nan])
 def test_a_span_is_a_number_of_seconds_above_0(span: float) -> None:
     with pytest.raises(ValueError, match=r"timeout_s=.*: a number of seconds above 0"):
-        Settings(span)
+        HangSettings(span)
 
 
 def test_a_member_that_is_dead_or_out_of_reach_counts_as_one_that_agrees() -> None:

@@ -25,7 +25,7 @@ from attrs import Factory, define
 
 from elastic.adapters.inprocess.gate import SIGNUM, Gate
 from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT, WANT_MONITOR, WORDS, Page, Span
-from elastic.adapters.inprocess.thread_events import Ended, FromGate, How, Injected, Order
+from elastic.adapters.inprocess.thread_events import FromGate, How, Injected, Order, SpanEnd
 from elastic.adapters.inprocess.user_stack import USERS
 
 TIMEOUT_S = 90.0
@@ -124,7 +124,7 @@ class _Game:
         self._turn = threading.Event()  # of the main thread
         self._resume = threading.Event()  # of the driver
         self._driver_waits = False
-        self._ended: list[Ended] = []
+        self._ended: list[SpanEnd] = []
         self._wrong: list[str] = []
 
     def play(self, program: Program) -> Played:
@@ -181,7 +181,7 @@ class _Game:
 
     def _posted(self, event: FromGate) -> None:
         self.played.log.append(type(event).__name__)
-        if isinstance(event, Ended):
+        if isinstance(event, SpanEnd):
             self._ended.append(event)
             self.played.how = event.how
             if self._words.peek(ARMED):

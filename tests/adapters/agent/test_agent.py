@@ -352,7 +352,7 @@ def test_an_error_in_a_watchdog_that_was_asked_for_ends_the_agent_too(
         "exec sleep 1000",
         environment=environment,
         watchdogs=WatchdogSettings(timer_file=str(timer_file), stuck_after=0.1),
-        hang=hangs.Settings(0.1),
+        hang=hangs.HangSettings(0.1),
         drain=DrainSettings(file=str(tmp_path / "never")),
     )
     agent = Agent(made, MemoryBackend(MemoryStore(), CLOCK), CLOCK, Notes(break_thread))

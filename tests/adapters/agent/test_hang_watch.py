@@ -25,7 +25,7 @@ from elastic.adapters.store.notes import STACKS
 from elastic.adapters.workers.progress import VARIABLE, read_page
 from elastic.adapters.workers.stacks import Sighting, Task, see
 from elastic.core.agent import Hung, Stands
-from elastic.core.hangs import Settings, Watch
+from elastic.core.hangs import HangSettings, Watch
 from elastic.core.world import Member, Node, Stacks, World, WorldId, world_of
 
 TOLD = SimpleQueue[Stands | Hung]
@@ -40,7 +40,7 @@ def see_all(pids: Mapping[int, int]) -> tuple[Seen, ...]:
 
 @contextmanager
 def watched(
-    tmp_path: Path, programs: Sequence[str], settings: Settings, store: MemoryStore | None = None
+    tmp_path: Path, programs: Sequence[str], settings: HangSettings, store: MemoryStore | None = None
 ) -> Iterator[tuple[TOLD, list[subprocess.Popen[bytes]], HangWatch]]:
     told: TOLD = SimpleQueue()
     backend = MemoryBackend(store or MemoryStore(), SystemClock())
@@ -72,7 +72,7 @@ def test_a_node_that_stands_still_says_so_and_takes_it_back_when_a_worker_runs_o
     waits = (
         f"import os, time\nwhile not os.path.exists({str(tmp_path / 'gate')!r}): time.sleep(0.001)\nprint(1)\n{SLEEPS}"
     )
-    with watched(tmp_path, [SLEEPS, "import signal; signal.pause()"], Settings(0.4)) as (told, _, watch):
+    with watched(tmp_path, [SLEEPS, "import signal; signal.pause()"], HangSettings(0.4)) as (told, _, watch):
         standing = told.get()
         assert isinstance(standing, Stands) and [each.rank for each in standing.seen] == [0, 1]
         while not isinstance(hung := told.get(), Hung):
@@ -81,7 +81,7 @@ def test_a_node_that_stands_still_says_so_and_takes_it_back_when_a_worker_runs_o
         assert (suspected.round, suspected.missing, suspected.odd) == (0, (node("b"),), None)
         assert suspected.silent_s >= 0.4 and suspected.stacks[0].node == node("a")
         watch.follow(None)
-    with watched(tmp_path, [SLEEPS, waits], Settings(0.4)) as (told, _, _):
+    with watched(tmp_path, [SLEEPS, waits], HangSettings(0.4)) as (told, _, _):
         told.get()
         (tmp_path / "gate").touch()
         while (heard := told.get()) != Stands(0, ()):
@@ -90,7 +90,7 @@ def test_a_node_that_stands_still_says_so_and_takes_it_back_when_a_worker_runs_o
 
 def test_a_node_whose_stacks_the_store_does_not_show_says_again_where_they_are(tmp_path: Path) -> None:
     """Nobody puts here what the watch tells, as where the store was away."""
-    with watched(tmp_path, [SLEEPS], Settings(0.4)) as (told, _, _):
+    with watched(tmp_path, [SLEEPS], HangSettings(0.4)) as (told, _, _):
         standings = 0
         while standings < 2:
             heard = told.get()
@@ -116,7 +116,7 @@ def test_nothing_is_said_of_workers_that_are_being_stopped_while_the_watch_looks
         return ()
 
     backend = MemoryBackend(MemoryStore(), clock)
-    watch = HangWatch(Settings(4.0), node("a"), backend, None, clock, told.append, threads.shown, absent)
+    watch = HangWatch(HangSettings(4.0), node("a"), backend, None, clock, told.append, threads.shown, absent)
     with subprocess.Popen(["sleep", "1000"]) as process:
         followers = Followers(WORLD, {0: Followed(process.pid, None, (), None)}, lambda: see_all({0: process.pid}))
         seen = Watch()
@@ -130,7 +130,7 @@ def test_nothing_is_said_of_workers_that_are_being_stopped_while_the_watch_looks
 
 
 def test_a_worker_that_calls_for_progress_stands_still_when_it_calls_no_longer(tmp_path: Path) -> None:
-    with watched(tmp_path, [SLEEPS, CALLS], Settings(0.4)) as (told, running, watch):
+    with watched(tmp_path, [SLEEPS, CALLS], HangSettings(0.4)) as (told, running, watch):
         assert comes_true(lambda: read_page(f"{tmp_path}/page.1").calls > 0)
         while not told.empty():
             told.get()
@@ -147,7 +147,7 @@ def test_a_worker_that_calls_for_progress_stands_still_when_it_calls_no_longer(t
 def test_the_rank_that_is_elsewhere_than_all_others_is_killed_with_a_word_why(tmp_path: Path) -> None:
     store = MemoryStore()
     backend = MemoryBackend(store, SystemClock())
-    with watched(tmp_path, [SLEEPS], Settings(0.4, restarts=True), store) as (told, running, _):
+    with watched(tmp_path, [SLEEPS], HangSettings(0.4, restarts=True), store) as (told, running, _):
         standing = told.get()
         assert isinstance(standing, Stands)
         backend.notes.put(STACKS, node("b"), Stacks(node("b"), 0, ((1, "elsewhere"), (2, "elsewhere"))))

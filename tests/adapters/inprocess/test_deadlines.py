@@ -12,7 +12,7 @@ from spans import Stage, stage
 from elastic.adapters.inprocess.bytecode_progress import Progress
 from elastic.adapters.inprocess.deadlines import CONSEQUENCES, Late, sentence
 from elastic.adapters.inprocess.shared_page import ARMED, NS, SOFT, STAMP, WANT
-from elastic.adapters.inprocess.thread_events import Ended
+from elastic.adapters.inprocess.thread_events import SpanEnd
 from elastic.core.inprocess.settings import Settings
 from elastic.core.inprocess.words import Deadline, Span, Timer
 
@@ -23,7 +23,7 @@ def hangs() -> None:
     time.sleep(LONG_S)
 
 
-def beside(on: Stage, deadline: Deadline | None) -> tuple[Late, Ended]:
+def beside(on: Stage, deadline: Deadline | None) -> tuple[Late, SpanEnd]:
     """A function that hangs is called back; the driver logs the deadline before that, if there is one."""
     late = Late("3", on.gate, on.page)
 

@@ -16,7 +16,7 @@ from interleavings import Program, Wrong, explore, interrupted
 from elastic.adapters.inprocess.gate import Gate, Post
 from elastic.adapters.inprocess.sections import Atomic
 from elastic.adapters.inprocess.shared_page import DEPTH, WANT, WANT_MONITOR, Page
-from elastic.adapters.inprocess.thread_events import Ended, How, Injected, Order
+from elastic.adapters.inprocess.thread_events import How, Injected, Order, SpanEnd
 from elastic.adapters.inprocess.user_stack import own
 
 STRIDE = int(os.environ.get("ELASTIC_GATE_STRIDE", "29"))
@@ -166,9 +166,9 @@ class TellsFirst(Gate):
     """Tells the end, and then disarms."""
 
     @own
-    def _armed(self, order: Order) -> Ended:
+    def _armed(self, order: Order) -> SpanEnd:
         def told() -> None:
-            self._post(Ended(order.token, How.OK, order.code(), None))
+            self._post(SpanEnd(order.token, How.OK, order.code(), None))
 
         return super()._armed(evolve(order, code=told))
 

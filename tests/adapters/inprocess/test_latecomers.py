@@ -7,7 +7,7 @@ from attrs import evolve
 from worlds import holding, node, register, running
 
 from elastic.adapters.inprocess.latecomers import Latecomers
-from elastic.adapters.rendezvous.loop import Notice
+from elastic.adapters.rendezvous.loop import LoopNotice
 from elastic.core.rendezvous import Limits, Seen, Settings, Told, handlers
 from elastic.core.rendezvous.state import RendezvousState
 
@@ -16,9 +16,9 @@ SETTINGS = Settings(limits=Limits(1, 8), first_target=3, first_call_timeout=1.5,
 
 def told(me: str, state: RendezvousState, settings: Settings = SETTINGS, world_size: int = 3) -> None:
     """The ranks meet in this register, and see it twice."""
-    posted: list[Notice] = []
+    posted: list[LoopNotice] = []
     latecomers = Latecomers(posted.append, node(me), settings, world_size)
-    notices: list[Notice] = [Seen(state, 0.0)] * 2
+    notices: list[LoopNotice] = [Seen(state, 0.0)] * 2
     if node(me) in state.members:
         notices.append(Told(handlers.join, state.world, holding(me, state)))
     for notice in notices:

@@ -15,7 +15,7 @@ from spans import TIMEOUT_S, Stage, stage
 
 from elastic.adapters.inprocess.main_thread import serve
 from elastic.adapters.inprocess.shared_page import Span
-from elastic.adapters.inprocess.thread_events import Ended, Finished, How, Order, Release, Signalled, ToMain
+from elastic.adapters.inprocess.thread_events import Finished, How, Order, Release, Signalled, SpanEnd, ToMain
 
 SIGNUM = signal.SIGUSR1
 
@@ -95,7 +95,7 @@ def test_a_rank_whose_handler_exits_leaves_at_once(
     served(on, *spans(on, Span.TERMINATE), Finished(None, None))
     first = on.events.get(timeout=TIMEOUT_S)
     assert first == Signalled(told)
-    assert isinstance(on.events.get(timeout=TIMEOUT_S), Ended)
+    assert isinstance(on.events.get(timeout=TIMEOUT_S), SpanEnd)
 
 
 @pytest.fixture

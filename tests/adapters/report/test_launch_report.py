@@ -18,7 +18,7 @@ from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.core import rendezvous
 from elastic.core.group import Alone, Outcome, Stopped
 from elastic.core.group.state import Drained, Refused, Unawaited
-from elastic.core.hangs import Settings as HangSettings
+from elastic.core.hangs import HangSettings
 from elastic.core.rendezvous import RendezvousState, Status
 from elastic.core.rendezvous.state import Ended
 from elastic.core.world import Ending, Fault, Node, Stacks, Verdict, Why

@@ -16,7 +16,7 @@ import pytest
 from processes import TIMEOUT_S, comes_true, is_alive
 
 from elastic.adapters import threads
-from elastic.adapters.agent.watchdogs import Followed, Watchdogs
+from elastic.adapters.agent.watchdogs import Watchdogs, WatchedWorker
 from elastic.adapters.launch_settings import STACKS_SIGNAL, WatchdogSettings
 from elastic.adapters.workers import file_timers as module
 from elastic.adapters.workers import stacks
@@ -132,7 +132,7 @@ def test_a_process_whose_stack_cannot_be_had_is_killed_all_the_same(
     watchdogs.start()
     try:
         worker = start()
-        watchdogs.follow({worker.pid: Followed(0, tmp_path / "error.json")})
+        watchdogs.follow({worker.pid: WatchedWorker(0, tmp_path / "error.json")})
         with open(tmp_path / "timers", "wb") as pipe:
             pipe.write(line(worker.pid))
         assert worker.wait(TIMEOUT_S) == -signal.SIGKILL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from elastic.core.hangs import Blame, Settings
+from elastic.core.hangs import Blame, HangSettings
 from elastic.core.rendezvous import Violation
 from elastic.core.sim.hang_watches import IN_LOAD, HangWatches
 from elastic.core.sim.simulation import World
@@ -81,7 +81,7 @@ def test_O11_one_that_waits_like_the_others_is_not_odd() -> None:
 
 def test_L13_a_world_that_stands_still_and_blames_nobody_is_found() -> None:
     world = told("max=3 hang=4", f"{STARTS}; hang b")
-    watches(world).settings = Settings(1_000.0, restarts=True)
+    watches(world).settings = HangSettings(1_000.0, restarts=True)
     with pytest.raises(Violation, match=r"L13: round 0 stands still since 1\.000 s, and nobody is blamed"):
         world.does(parsed_operation("pass 30"))
 
@@ -89,7 +89,7 @@ def test_L13_a_world_that_stands_still_and_blames_nobody_is_found() -> None:
 def test_L13_asks_nothing_where_something_else_happens() -> None:
     for other in ("outage 1", "cut a 1", "start a"):
         world = told("max=3 hang=4", f"{STARTS}; hang b")
-        watches(world).settings = Settings(1_000.0, restarts=True)
+        watches(world).settings = HangSettings(1_000.0, restarts=True)
         for line in (f"{other}", "pass 30"):
             world.does(parsed_operation(line))
         assert world.witness.judge.strength.excused["L13"] == 1

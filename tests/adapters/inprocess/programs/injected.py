@@ -23,7 +23,7 @@ from elastic.adapters.inprocess.gate import Gate
 from elastic.adapters.inprocess.sections import Atomic
 from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_MONITOR, Page, Span
 from elastic.adapters.inprocess.signal_handlers import installed
-from elastic.adapters.inprocess.thread_events import Ended, FromGate, How, Injected, Order
+from elastic.adapters.inprocess.thread_events import FromGate, How, Injected, Order, SpanEnd
 
 SENDER = f"""
 import mmap, os, random, signal, sys, time
@@ -132,7 +132,7 @@ def main(spans: int, seed: int) -> None:
                 kind = user.kinds[chance.randrange(len(user.kinds))]
                 gate.run(Order(token, 0, Span.FUNCTION, kind))
                 ended = events.get_nowait()
-                assert isinstance(ended, Ended) and ended.token == token and events.empty(), ended
+                assert isinstance(ended, SpanEnd) and ended.token == token and events.empty(), ended
                 assert ended.how is not How.EXCEPTION or isinstance(ended.error, ValueError), ended
                 assert page.words[ARMED] == page.words[DEPTH] == 0
                 assert user.steps[0] == user.steps[1], f"half a section in {kind.__name__}"

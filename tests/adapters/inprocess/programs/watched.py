@@ -25,7 +25,7 @@ from elastic.adapters.inprocess.gate import Gate
 from elastic.adapters.inprocess.shared_page import BYE, LEAVING, Bye, Page, Span
 from elastic.adapters.inprocess.signal_handlers import installed
 from elastic.adapters.inprocess.supervisor import Charge, Supervisor
-from elastic.adapters.inprocess.thread_events import Ended, FromGate, Injected, Order
+from elastic.adapters.inprocess.thread_events import FromGate, Injected, Order, SpanEnd
 from elastic.core.inprocess.monitoring import Rules
 from elastic.core.world import Node
 
@@ -98,7 +98,7 @@ def main(kind: str) -> None:
     supervisor.start()
     with installed(gate, page):
         gate.run(Order(1, 0, Span.FUNCTION, kinds[kind]))
-        while not isinstance(ended := events.get(), Ended):
+        while not isinstance(ended := events.get(), SpanEnd):
             pass
         say(f"ended {ended.how.value}")
         sys.stdin.read()
