@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar
 
 import click
 from attrs import evolve
@@ -26,6 +26,7 @@ from ..adapters.report.launch_report import Report, Result, write_report, write_
 from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Trace
 from ..adapters.signals import signals_as_events
 from ..adapters.store.connection import AgentConnection
+from ..adapters.store.port import Backend
 from ..adapters.store.relay.relay_server import Relay
 from ..adapters.terminal import printed, why
 from ..adapters.threads import NoThread
@@ -36,7 +37,9 @@ from ..adapters.workers.oom_score import Protection
 from ..adapters.workers.orphans import Orphans
 from ..adapters.workers.spawner import Executor, Spawner
 from ..adapters.workers.worker_port import CannotStart
-from ..core.group.state import Drained
+from ..core.group.state import Drained, Refused
+from ..core.rendezvous.state import successor
+from ..core.world import Node, Why
 from . import places, slurm, tokens
 from .agent_settings import launch_settings, script_program
 from .exit_codes import exit_code
@@ -179,9 +182,9 @@ def _launched(
         orphans = Orphans(connection.children) if adopts else None
         for warning in filter(None, (kernel.slower(), protection.warning())):
             status.warn(warning)
-        first = settings, connection.backend, clock, Observers(status, *observers), _trace(options.trace)
-        make = partial(Agent, *first, spawner, orphans, evictions.evict, patience, protection, executor)
-        result, directory, gone_by = _run(make, settings, failures)
+        parts = spawner, orphans, evictions.evict, patience, protection, executor
+        make = partial(_made, settings, clock, Observers(status, *observers), options.trace, parts)
+        result, directory, gone_by = _run(make, settings, connection.backend, failures, status.warn)
         code = exit_code(result.outcome)
         of_calls = relay.restarts if relay else 0
         report = Report(settings, result, code, clock.now() - status.began_at, of_calls)
@@ -372,11 +375,44 @@ def _trace(path: str | None) -> Trace:
     return TraceFile(path)
 
 
+Ran: TypeAlias = tuple[Result, str | None, float | None]
+"""The result of an agent, where the report belongs if the user keeps logs, and when a drained node must be gone."""
+
+
+def _made(
+    settings: LaunchSettings,
+    clock: Clock,
+    observer: Observer,
+    trace: str | None,
+    parts: tuple[Any, ...],
+    backend: Backend,
+    node: Node | None = None,
+) -> Agent:
+    return Agent(settings, backend, clock, observer, _trace(trace), *(*parts, node))
+
+
 def _run(
-    make: Callable[[], Agent], settings: LaunchSettings, failures: list[Exception]
-) -> tuple[Result, str | None, float | None]:
-    """Run an agent; return its result, where the report belongs if the user keeps logs, and when a drained node must be
-    gone. `failures` gets those of its clean-up. Raises Mistake."""
+    make: Callable[..., Agent],
+    settings: LaunchSettings,
+    backend: Backend,
+    failures: list[Exception],
+    warn: Callable[[str], None],
+) -> Ran:
+    """Run an agent; and another, as the successor of a dead start of its slot, if the first was refused because that was
+    later. Return what came of the last one. `failures` gets those of their clean-up. Raises Mistake."""
+    ran = _run_once(partial(make, backend), settings, failures)
+    result, *_ = ran
+    if not (isinstance(result.outcome, Refused) and result.outcome.why is Why.BEHIND):
+        return ran
+    heir = successor(result.state, result.node)
+    warn(
+        f"the last start of {heir.slot} is dead, and was later than this one by its clock: this host's clock is behind, "
+        "or was; the node takes that seat"
+    )
+    return _run_once(partial(make, backend.clone(), heir), settings, failures)
+
+
+def _run_once(make: Callable[[], Agent], settings: LaunchSettings, failures: list[Exception]) -> Ran:
     try:
         agent = make()
     except CannotLog as reason:

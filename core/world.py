@@ -185,6 +185,8 @@ class Why(Enum):
     """The job has its verdict."""
     SUPERSEDED = "superseded"
     """A later incarnation of this node's slot is seated."""
+    BEHIND = "its clock is behind"
+    """A later incarnation of this node's slot has a seat and is dead. Its successor has a later one."""
     TIMEOUT = "timeout"
     """No round was complete before the join deadline."""
     UNCONFIRMED = "unconfirmed"

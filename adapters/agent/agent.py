@@ -16,7 +16,7 @@ from ...core import agent as core
 from ...core.group import Group, Outcome
 from ...core.group.state import Elapsed, Signalled
 from ...core.rendezvous.operations import LINGER_S
-from ...core.world import Ending, Unfit, Verdict
+from ...core.world import Ending, Node, Unfit, Verdict
 from ..clean_up import CleanUp
 from ..clock import Clock
 from ..disk import Disk, Patience
@@ -89,24 +89,25 @@ class Agent:
         patience: Patience | None = None,
         protection: Protection | None = None,
         executor: Executor | None = None,
+        node: Node | None = None,
     ) -> None:
-        """`patience` is for disks and consoles at the end of the job. Without a `spawner` the `executor` executes the
-        workers. Raises CannotLog, and OSError if the host has no port or descriptor left."""
+        """`node`: who this agent is; None: a new start. `patience` is for disks and consoles at the end of the job. Without
+        a `spawner` the `executor` executes the workers. Raises CannotLog, and OSError if the host has no port left."""
         self._settings, self._backend, self._clock, self._observer = settings, backend, clock, observer
         self._trace = trace or NoTrace()
         self._inbox = inbox = Inbox(clock)
         self._patience = patience = patience or Patience()
         self._disk = disk = Disk()
         self._logs = worker_logs(settings, observer.saw, disk)
-        self._peers = peers = Peers(settings, backend, clock, inbox, self._trace, evict)
+        self._peers = peers = Peers(settings, backend, clock, inbox, self._trace, evict, node)
         self.node = peers.node
         self._agent = core.Agent(Group(self.node, settings.group), puts_stacks=settings.stacks_signal is not None)
         start = start_up(settings) if spawner is None else None  # a forked worker runs none: it reports by itself
         links, hand = peers.links, executor or Here()
         guard = Guard(listener=links.server.listener.fileno() if links else None, protection=protection)
-        watcher, node, host = Watcher(clock.now, inbox.failed), peers.node, peers.host
+        watcher, host = Watcher(clock.now, inbox.failed), peers.host
         shared = Shared(
-            settings, node, host, backend, clock, inbox, observer, disk, patience, guard, watcher, hand, start
+            settings, peers.node, host, backend, clock, inbox, observer, disk, patience, guard, watcher, hand, start
         )
         self._effects = Effects(shared, peers, self._logs, self._trace, spawner, orphans, lambda: self._agent)
         self._adopts = orphans is not None

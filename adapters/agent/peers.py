@@ -36,16 +36,24 @@ class Peers:
     """What ties one node to the others of its job."""
 
     def __init__(
-        self, settings: LaunchSettings, backend: Backend, clock: Clock, inbox: Inbox, trace: Trace, evict: Evict
+        self,
+        settings: LaunchSettings,
+        backend: Backend,
+        clock: Clock,
+        inbox: Inbox,
+        trace: Trace,
+        evict: Evict,
+        node: Node | None = None,
     ) -> None:
-        """Raises OSError if the host has no port or descriptor left."""
+        """`node`: who this agent is; None: a new start. Raises OSError if the host has no port or descriptor left."""
         self._settings = settings
         self._clock = clock
         self._inbox = inbox
         self._evict = evict
         self._reserved = Reservation(settings.address, settings.listening.ports)
         self.host = os.uname().nodename
-        self.node = Node(settings.slot or f"{settings.address}/{os.urandom(4).hex()}", int(clock.wall() * 1000))
+        slot = settings.slot or f"{settings.address}/{os.urandom(4).hex()}"
+        self.node = node or Node(slot, int(clock.wall() * 1000))
         introduced = settings.profile(self._reserved.endpoint, self.host)  # reads the program's file, once
         self.links = self._made_links()
         self._introduced = evolve(introduced, link_port=self.links.server.port) if self.links else introduced

@@ -113,7 +113,12 @@ def _sent_away(call: Call, event: Event) -> Step | None:
             return None
 
 
-_REFUSALS = {Why.TIMEOUT: Reason.TIMED_OUT, Why.SUPERSEDED: Reason.SUPERSEDED, Why.UNCONFIRMED: Reason.STORE_LOST}
+_REFUSALS = {
+    Why.TIMEOUT: Reason.TIMED_OUT,
+    Why.SUPERSEDED: Reason.SUPERSEDED,
+    Why.BEHIND: Reason.SUPERSEDED,
+    Why.UNCONFIRMED: Reason.STORE_LOST,
+}
 
 
 def _is_stale(call: Call, event: Event) -> bool:

@@ -206,12 +206,33 @@ def _of_refusal(it: GaveUp) -> Iterator[str]:
         yield f"{me} is refused as closed, but the job is not"
     if why is Why.LIMITS and (state is None or state.limits == settings.limits):
         yield f"{me} is refused for its limits, which are the job's"
-    if why is Why.SUPERSEDED and not any(each.slot == me.slot and each.incarnation > me.incarnation for each in seats):
-        yield f"{me} is refused as superseded, but nobody has its slot"
+    if why in (Why.SUPERSEDED, Why.BEHIND):
+        yield from _of_later_start(it)
     if why is Why.NEEDED:
         yield f"{me} may not drain itself, as if an operator had asked"
     if why is Why.PROGRAM and all(seat.profile.program in ("", it.held.profile.program) for seat in seats.values()):
         yield f"{me} is refused for its program, which is that of all"
+
+
+def _of_later_start(it: GaveUp) -> Iterator[str]:
+    """Judge a refusal because of a later start of the node's slot: only one that lives makes the node end."""
+    held, me = it.held, it.held.node
+    seats = held.state.seats if held.state else {}
+    last = max((each for each in seats if each.slot == me.slot and each.incarnation > me.incarnation), default=None)
+    is_dead = last is not None and _is_gone(held, last, seats[last].status)
+    if last is None:
+        yield f"{me} is refused as superseded, but nobody has its slot"
+    elif it.why is Why.BEHIND and not is_dead:
+        yield f"{me} succeeds {last}, which may live"
+    elif it.why is Why.SUPERSEDED and is_dead and held.mine is None:
+        yield f"{me} is refused as superseded by {last}, which is dead"
+
+
+def _is_gone(held: Held, node: Node, status: Status) -> bool:
+    """Return True if this node has left, or had been silent for a TTL when its heartbeat was read last."""
+    seen, read_at = held.sightings.of.get(node), held.sightings.read_at
+    silence = read_at - seen.moved_at if seen and read_at is not None else 0.0
+    return status in (Status.GONE, Status.ABSENT) or _has_lasted(silence, held.settings.ttl)
 
 
 def _is_stranded(held: Held, at: float) -> bool:

@@ -22,7 +22,7 @@ from ..world import Ending, Generation, Life, Node, Profile, Why, World, WorldId
 from .actions import Action, Drain, Proposal
 from .settings import Settings
 from .sightings import Sightings
-from .state import AWAY, MEMBERS, Failing, RendezvousState, Seat, Status, Token
+from .state import AWAY, MEMBERS, Failing, RendezvousState, Seat, Status, Token, later_start
 
 
 class Fact(Enum):
@@ -34,12 +34,15 @@ class Fact(Enum):
     PART = "a newcomer waits without its whole party and there is room"
     DEAD = "somebody seated is dead"
     ASIDE = "my node is set aside"
+    LATER = "a later start of my slot has a seat"
 
     __hash__ = object.__hash__  # as for Status
 
 
 QUORATE_SHARE = 8
 """The part of its patience that a node without a seat has while a last call goes on."""
+LEASE_S = 3.0
+"""A heartbeat's lease lasts 2 s or a TTL, whichever is longer, and is ended up to 0.5 s late."""
 NO_WORLDS = frozenset[WorldId]()
 
 Spans: TypeAlias = Mapping[Fact, tuple[object, float]]
@@ -228,6 +231,25 @@ class Context:
             return None
         others = ((node, seat.profile) for node, seat in self.state.seats.items() if seat.status not in AWAY)
         return next((node for node, its in others if node.slot != self.me.slot and _differ(mine, its)), None)
+
+    @property
+    def later(self) -> Node | None:
+        """The later start of my slot that has a seat, while I have none."""
+        return later_start(self.state, self.me) if self.state is not None and self.seat is None else None
+
+    @property
+    def later_lives_at(self) -> float:
+        """Return when that start is known to live, if it is not dead by then: two TTLs after I first read its heartbeat, or
+        three where leases say so: a cluster that is busy, or has another leader, ends them late. One that has come since I
+        first looked lives, and so did the one to which a node whose workers have run has lost its seat."""
+        sightings, settings = self.held.sightings, self.settings
+        sighting = sightings.of.get(self.later) if self.later else None
+        if self.held.mine is not None or (sighting and sighting.vouched):
+            return self.now
+        has_heard = sightings.read_at is not None and self.now - sightings.read_at <= 2 * settings.keep_alive_interval
+        seen = self.held.spans.get(Fact.LATER)
+        after = (3 if settings.leased else 2) * max(settings.ttl, LEASE_S)
+        return max(seen[1], sightings.since) + after if seen and has_heard else math.inf
 
     @property
     def awake(self) -> tuple[Node, ...]:

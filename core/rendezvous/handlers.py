@@ -57,6 +57,8 @@ def join(ctx: Context, deadline: float) -> Action:
         return End(state.round, Why.FENCED)
     if ctx.now >= deadline and not ctx.spare:
         return _too_late(ctx)
+    if ctx.later:
+        return Sync(min(deadline, ctx.later_lives_at))
     if chore := _evict(ctx):
         return chore
     if ctx.seat is None and state.complete and ctx.operation.holds_back:
@@ -196,8 +198,11 @@ def _refused(ctx: Context, state: RendezvousState) -> Fail | None:
     """Return the reason why there is no seat for me in this register, if there is one."""
     if state.limits != ctx.settings.limits:
         return Fail(Why.LIMITS)
-    if any(node.slot == ctx.me.slot and node.incarnation > ctx.me.incarnation for node in state.seats):
-        return Fail(Why.SUPERSEDED)
+    if later := ctx.later:
+        if later in ctx.dead or state.seats[later].status in AWAY:
+            return Fail(Why.BEHIND)
+        if ctx.now >= ctx.later_lives_at:
+            return Fail(Why.SUPERSEDED)
     if ctx.stranger:
         return Fail(Why.PROGRAM)
     return None

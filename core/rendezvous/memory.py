@@ -18,8 +18,8 @@ from .actions import Proposal
 from .context import Fact, Found, Held, Proposed, Spans, Suspect, Trouble, dead
 from .links import Says
 from .lives import outranks
-from .sightings import Sightings, observe, refreshed, signs_of_life
-from .state import RendezvousState, Status, Token
+from .sightings import Sighting, Sightings, observe, refreshed, signs_of_life
+from .state import RendezvousState, Status, Token, later_start
 from .verify import verify, verify_step
 
 
@@ -159,7 +159,7 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
         held,
         state=state,
         held_at=now,
-        sightings=refreshed(held.sightings, alive, now),
+        sightings=_with_later(held, state, refreshed(held.sightings, alive, now), now),
         asked_at=_asked_at(held, sent_at),
         suspects=_suspects(held, state, alive) if held.suspects else held.suspects,
         returns=_returns(held, state),
@@ -173,6 +173,16 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
         proposed=_still_proposed(held.proposed),
         confirmed_at=_confirmed_at(held, state, sent_at),
     )
+
+
+def _with_later(held: Held, state: RendezvousState, sightings: Sightings, now: float) -> Sightings:
+    """Return the sightings, with that of a later start of my slot that has come since: it lives."""
+    if held.state is None or held.node in state.seats:
+        return sightings
+    later = later_start(state, held.node)
+    if later is None or later in held.state.seats:
+        return sightings
+    return evolve(sightings, of={**sightings.of, later: Sighting(None, now, vouched=True)})
 
 
 def _asked_at(held: Held, sent_at: float) -> float:
@@ -395,6 +405,8 @@ def _facts(held: Held, now: float) -> Mapping[Fact, object]:
         facts[Fact.NEWCOMER if state.party_is_whole else Fact.PART] = state.round
     if dead(held, now):
         facts[Fact.DEAD] = True
+    if held.node not in state.seats and (later := later_start(state, held.node)) in held.sightings.of:
+        facts[Fact.LATER] = later
     if state.census[Status.ASIDE] and (seat := state.seats.get(held.node)) and seat.status is Status.ASIDE:
         facts[Fact.ASIDE] = seat.order
     return facts

@@ -400,6 +400,19 @@ def status_of(state: RendezvousState, node: Node) -> Status | None:
     return seat.status if seat is not None else None
 
 
+def later_start(state: RendezvousState, me: Node) -> Node | None:
+    """Return the last incarnation of my slot with a seat, if it is later than mine."""
+    later = [node for node in state.seats if node.slot == me.slot and node.incarnation > me.incarnation]
+    return max(later, default=None)
+
+
+def successor(state: RendezvousState | None, me: Node) -> Node:
+    """Return the node that this agent begins anew as, so that it follows the later start of its slot. That may have lost its
+    seat meanwhile. Two agents of one slot that do this at once must differ: so the last digits of my own start are added."""
+    later = later_start(state, me) if state is not None else None
+    return Node(me.slot, later.incarnation + 1 + me.incarnation % 1_000 if later else me.incarnation + 1)
+
+
 def shows_over(state: RendezvousState | None, node: Node, round: int) -> bool:
     """Return True if this state shows that this round of this node is over, or the job.
 

@@ -173,7 +173,7 @@ def _watched(ctx: Context) -> tuple[Node, ...]:
     would keep a store busy for minutes."""
     state, me = ctx.state, ctx.me
     if state is None or state.closed or ctx.seat is None:
-        return ()
+        return (ctx.later,) if ctx.later else ()
     first = ctx.coordinator
     is_well = first is not None and not _is_silent(ctx, first) and not ctx.dead
     if first is not None and first != me and is_well:
@@ -276,6 +276,8 @@ def _explained(failure: Fail, ctx: Context) -> str:
         return f"the job runs with {_spelled(state.limits)}, this agent was given {_spelled(ctx.settings.limits)}"
     if failure.why is Why.PROGRAM and state is not None and (other := ctx.stranger):
         return f"{other} runs {state.seats[other].profile.program}, this node was given {ctx.held.profile.program}"
+    if failure.why is Why.BEHIND and ctx.later:
+        return f"the last start of {ctx.me.slot} is dead, and was later than this one by its clock"
     if failure.why is Why.SUPERSEDED:
         return f"a later start of {ctx.me.slot} has taken its seat"
     if failure.why is Why.TIMEOUT and state is not None and ctx.seat is None and not state.complete:

@@ -6,6 +6,7 @@ Each has a rendezvous loop, a heart and workers, which tell it what happens; it 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TypeAlias, assert_never
 
 from attrs import define, field
@@ -44,6 +45,7 @@ from ..group.state import (
     Record,
     RecordUnfit,
     RecordUnstartable,
+    Refused,
     Signal,
     Signalled,
     Start,
@@ -52,7 +54,7 @@ from ..group.state import (
 )
 from ..properties import facts
 from ..rendezvous import Errand, Prepared, Request, Seen, Standstill, Violation, join, reserve
-from ..world import Notice, Profile
+from ..world import Notice, Profile, Why
 from . import narration, sometimes
 from .chance import Choose
 from .future import Future
@@ -100,6 +102,8 @@ class Agents:
     witness: Witness
     turns_max: int
     """A group whose timer passes more often than this at one point in time spins."""
+    succeeds: Callable[[Process], None]
+    """The launcher of this process starts the agent again, as the successor of a dead one."""
     loops: RendezvousLoops = field(init=False)
     hearts: Hearts = field(init=False)
     workers: Workers = field(init=False)
@@ -175,6 +179,8 @@ class Agents:
         """End the agent, if nothing is left to do for it."""
         if process.agent.group.phase is Phase.ENDED and not process.agent.lingers and process.alive:
             self.loops.end(process)
+            if isinstance(last := process.agent.outcome, Refused) and last.why is Why.BEHIND:
+                self.succeeds(process)
 
     def _moves(self, process: Process, stepped: Stepped, effects: tuple[Effect, ...], now: float) -> None:
         """Let this step of the group be judged, and its effects follow."""

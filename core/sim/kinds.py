@@ -187,7 +187,7 @@ class Kind(Enum):
     """No worker of the node can be started the next time; where there is a seed, perhaps only for what the host lacks."""
     CANCEL = "cancel", Row(on=On.JOB, pool=Pool.RARE, recovery=("stop",))
     """An operator closes the job."""
-    START_BACK = "start-back", _start(Pool.STRANGE)
+    START_BACK = "start-back", _start(Pool.STRANGE, ("behind",))
     """The same, by a clock that was set back over a reboot: its incarnation is an earlier one than the last."""
     START_OTHER = "start-other", _start(Pool.STRANGE)
     """An agent starts that was given other limits."""

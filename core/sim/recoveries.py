@@ -17,6 +17,7 @@ from ..group import Phase
 from ..group.state import KILL_S
 from ..properties.law import Law, Strength
 from ..rendezvous import RendezvousState, Status, Violation
+from ..rendezvous.context import LEASE_S
 from ..rendezvous.state import STAND_INS
 from ..values import frozen
 from ..world import Life, Node
@@ -83,6 +84,11 @@ def _silences(setting: Setting) -> float:
     return shown_after + (1.0 if setting.nodes <= STAND_INS + 1 else 1.5)
 
 
+def _behind(setting: Setting) -> float:
+    """Return how long a node whose clock is behind watches the last start of its slot."""
+    return (3 if setting.backend is Backend.LEASE else 2) * max(setting.rendezvous.ttl, LEASE_S)
+
+
 PARTS: Mapping[str, Callable[[Setting], float]] = {
     "ask": _ask,
     "again": _ask,
@@ -91,6 +97,7 @@ PARTS: Mapping[str, Callable[[Setting], float]] = {
     "stop": _stop,
     "gather": lambda setting: setting.last_call + _patience(setting),
     "grow": lambda setting: max(setting.upscale, _waits(setting)) + _patience(setting) + _stop(setting),
+    "behind": lambda setting: _behind(setting) + 2 * setting.interval + _patience(setting),
     "check": lambda setting: CHECK_TIMEOUT_S if setting.checks else 0.0,
     "join": lambda setting: setting.join,
     "leave": lambda setting: setting.rendezvous.leave_timeout,

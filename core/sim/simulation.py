@@ -15,7 +15,7 @@ from ..evolving import evolve
 from ..group import Group
 from ..properties.judge import Judge, Property
 from ..rendezvous import Client, Drain, Held, Request, Settings, close, drain
-from ..rendezvous.state import AWAY, Seat
+from ..rendezvous.state import AWAY, Seat, successor
 from ..world import Ending, Endpoint, Life, Node, Notice, Profile, Why
 from ..world import World as RunWorld
 from .agents import Agents
@@ -95,7 +95,7 @@ class World:
             counts=counts,
         )
         self.network = Network(self.future, self.store, self._choose, setting.seed == 0, setting.interval, setting.tail)
-        self.agents = Agents(setting, self._choose, self.future, self.network, self.witness, turns_max)
+        self.agents = Agents(setting, self._choose, self.future, self.network, self.witness, turns_max, self._succeeds)
         self.agents.loops.turn = own.turn
         self.network.tells(self.agents.loops, self.agents.hearts, self.witness)
         self.links = Links(
@@ -199,7 +199,7 @@ class World:
 
     def _starts(self, kind: Kind, slot: str) -> None:
         earlier = self.by_slot.setdefault(slot, [])
-        incarnation = len(earlier) + 1
+        incarnation = self._next(slot).incarnation
         if kind is Kind.START_BACK:
             used = {process.node.incarnation for process in earlier}
             incarnation = next((each for each in reversed(range(incarnation)) if each not in used), incarnation)
@@ -209,9 +209,24 @@ class World:
             settings = evolve(settings, limits=evolve(limits, max_restarts=limits.max_restarts + 1))
         program = OTHER if kind is Kind.START_STRANGER else USUAL if self.setting.named else ""
         launch = Launch(self.future.now, int(kind is Kind.START_NEXT), program)
-        process = self._process(Node(slot, incarnation), settings, launch)
-        self.by_node[process.node] = process
-        earlier.append(process)
+        self._begins(Node(slot, incarnation), settings, launch)
+
+    def _succeeds(self, process: Process) -> None:
+        """Start the agent of this process again, whose clock is behind: it follows the last start of its slot."""
+        heir, now = successor(process.agent.state, process.node), self.future.now
+        heir = max(heir, self._next(heir.slot))  # incarnations are small numbers here, and two might be one
+        self.witness.seen("a clock is behind: the successor of a dead start")
+        self.future.at(now, self._begins, heir, process.held.settings, evolve(process.launch, at=now))
+
+    def _next(self, slot: str) -> Node:
+        """Return a node of this slot that is later than all that were started there."""
+        earlier = [process.node.incarnation for process in self.by_slot[slot]]
+        return Node(slot, max([len(earlier), *earlier]) + 1)
+
+    def _begins(self, node: Node, settings: Settings, launch: Launch) -> None:
+        process = self._process(node, settings, launch)
+        self.by_node[node] = process
+        self.by_slot[node.slot].append(process)
         self.agents.start(process)
 
     def _gives_notice(self, process: Process, notice: Notice) -> None:

@@ -84,6 +84,7 @@ SOMETIMES = (
     "join time-out",
     "a late agent told the verdict",
     "refused as superseded",
+    "a clock is behind: the successor of a dead start",
     "refused for its limits",
     "refused for its program",
     "refused for its format",

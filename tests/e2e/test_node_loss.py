@@ -203,6 +203,27 @@ def test_a_host_whose_wall_clock_is_wrong_is_a_node_like_any_other(job: Jobs, sh
     assert both.reaches(lambda state: state.closed is not None).round == 1
 
 
+@pytest.mark.parametrize("dead", ["ab", "a"])
+def test_a_node_follows_its_own_dead_start_that_was_later_by_a_clock_that_is_behind_now(job: Jobs, dead: str) -> None:
+    """It ended with code 3: a later start had taken its seat. That start had died."""
+    both = job("2", "--max-restarts=0")
+    agents = dict(zip("ab", both.nodes("ab"), strict=True))
+    run(agents.values())
+    before = {node.slot: node for node in both.reaches(lambda state: state.complete).seats}
+    for name in dead:
+        lose(agents[name])
+    behind = {"PYTHONPATH": f"{TESTS}/e2e/shifted:{TESTS}", "ELASTIC_TEST_SHIFT_S": "-60"}
+    again = {name: both.node(name, environment=behind) for name in dead}
+    run((agents | again).values())
+    after = both.reaches(lambda state: state.complete and state.round > 0)
+    ended = end([*(agents | again).values()])
+    assert codes(ended) == [0, 0]
+    assert {node.slot for node in after.participants} == {"a", "b"}
+    if len(dead) > 1:  # a seat that others have emptied meanwhile is free
+        assert any(node.incarnation > before[node.slot].incarnation for node in after.participants)
+        assert any("this host's clock is behind, or was; the node takes that seat" in each.err for each in ended)
+
+
 def waits_in_round(state: RendezvousState, round: int, *names: str) -> bool:
     """The round is open, and these nodes are there."""
     here = [node.slot for node in state.participants]

@@ -484,6 +484,7 @@ def test_a_rank_that_cannot_join_says_why() -> None:
     for why, reason in [
         (Why.TIMEOUT, Reason.TIMED_OUT),
         (Why.SUPERSEDED, Reason.SUPERSEDED),
+        (Why.BEHIND, Reason.SUPERSEDED),
         (Why.LIMITS, Reason.REFUSED),
         (Why.UNCONFIRMED, Reason.STORE_LOST),
     ]:

@@ -70,6 +70,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous import Close as CloseJob
 from elastic.core.rendezvous import End as EndEdit
 from elastic.core.rendezvous.context import Handler, Suspect
+from elastic.core.rendezvous.sightings import Sighting, Sightings
 from elastic.core.world import Ending, Notice, Party, Verdict, Why
 
 SETTINGS = Settings(join_timeout=600.0)
@@ -150,6 +151,18 @@ VERDICT = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
 CLOSED = edited(running("a b"), "b", CloseJob(VERDICT))
 
 
+def watched(later: str, silence_s: float, why: Why) -> GaveUp:
+    """Return the refusal of a node that has watched the later start of its slot for as long as that was silent."""
+    it = refused(arrived(running("a b", size="2:3"), later), why)
+    sightings = Sightings({node(later): Sighting(7, 1.0)}, 1.0 + silence_s)
+    return evolve(it, held=evolve(it.held, sightings=sightings))
+
+
+def gone(why: Why) -> GaveUp:
+    """Return the refusal of a node because of a later start that has left."""
+    return refused(reseated(running("a c#2"), **{"c#2": Status.GONE}), why)
+
+
 def refused(state: RendezvousState | None, why: Why, settings: Settings | None = None, who: str = "c") -> GaveUp:
     return GaveUp(evolve(holding(who, state, settings), state=state), join, why, 1.0, 1.0)
 
@@ -160,11 +173,14 @@ def refused(state: RendezvousState | None, why: Why, settings: Settings | None =
         (refused(running(), Why.LIMITS, OTHER), refused(running(), Why.LIMITS)),
         (refused(CLOSED, Why.CLOSED), refused(running(), Why.CLOSED)),
         (refused(arrived(running("a b", size="2:3"), "c#2"), Why.SUPERSEDED), refused(running(), Why.SUPERSEDED)),
+        (watched("c#2", 6.0, Why.BEHIND), watched("c#2", 4.0, Why.BEHIND)),
+        (watched("c#2", 4.0, Why.SUPERSEDED), watched("c#2", 6.0, Why.SUPERSEDED)),
+        (gone(Why.BEHIND), gone(Why.SUPERSEDED)),
         (refused(seated_with("train.py"), Why.PROGRAM), refused(running(), Why.PROGRAM)),
         (refused(running(), Why.ILLEGAL), refused(None, Why.LIMITS)),
         (refused(running(), Why.NO_NODE), refused(running(), Why.NEEDED)),
     ],
-    ids=["limits", "closed", "superseded", "program", "illegal or nothing", "its own drain"],
+    ids=["limits", "closed", "superseded", "behind", "lives", "gone", "program", "illegal or nothing", "its own drain"],
 )
 def test_a_refusal_has_its_reason_in_the_register(right: GaveUp, wrong: GaveUp) -> None:
     assert broken(right) is None

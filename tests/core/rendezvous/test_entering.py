@@ -37,6 +37,7 @@ from elastic.core.rendezvous import (
     Write,
     gathered,
     join,
+    joined,
     proposed,
     restored,
     saw,
@@ -48,7 +49,7 @@ from elastic.core.rendezvous.actions import entrants
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Handler, context
 from elastic.core.rendezvous.handlers import leave
-from elastic.core.world import Life, Node, Party, Why
+from elastic.core.world import Life, Node, Party, Why, WorldId
 
 OPEN = arrived(register("6"), "a")
 """a has begun a job of six."""
@@ -405,7 +406,7 @@ def test_who_is_refused_does_not_enter(why: Why) -> None:
     if why is Why.LIMITS:
         held = evolve(held, settings=evolve(MANY, limits=Limits(2, 6)))
     elif why is Why.SUPERSEDED:
-        state = arrived(OPEN, "b#2")
+        state, held = arrived(OPEN, "b#2"), joined(held, WorldId(Life("earlier"), 0))
     else:
         state = edited(OPEN, "c", Arrive(evolve(profile("c"), program="eval.py")))
         held = evolve(held, profile=evolve(profile("b"), program="train.py"))

@@ -19,6 +19,7 @@ from worlds import (
     operation,
     profile,
     register,
+    reseated,
     running,
 )
 
@@ -59,8 +60,8 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous.context import Handler, context
 from elastic.core.rendezvous.handlers import declare_dead
 from elastic.core.rendezvous.memory import marked
-from elastic.core.rendezvous.state import Status
-from elastic.core.world import Ending, Generation, Life, Party, Profile, Verdict, Why, WorldId
+from elastic.core.rendezvous.state import Status, successor
+from elastic.core.world import Ending, Generation, Life, Node, Party, Profile, Verdict, Why, WorldId
 
 CANCELLED = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
 FAILED = End(0, Why.FAILED)
@@ -176,8 +177,65 @@ def test_join_is_not_refused_for_a_node_that_has_gone_or_for_an_earlier_start_of
 
 
 @pytest.mark.parametrize("seated", ["a#2", "a#2 b"])
-def test_join_2_a_later_incarnation_of_its_slot_supersedes_it(seated: str) -> None:
-    assert action(join, holding("a", arrived(register("1:2"), seated))) == Fail(Why.SUPERSEDED)
+def test_join_2_a_later_incarnation_of_its_slot_that_lives_supersedes_it(seated: str) -> None:
+    held = holding("a", arrived(register("1:2"), seated))
+    assert action(join, held, deadline=99) == Sync(99)
+    for second in range(11):
+        held = heard(held, {node("a#2"): second}, float(second), float(second))
+        lives_at = action(join, held, now=second, deadline=99)
+        assert lives_at == (Sync(10.0) if second < 10 else Fail(Why.SUPERSEDED))
+    assert action(join, seen_silent(holding("a", arrived(register("1:2"), seated)), "", "a#2"), 4.0, 4.0) == Fail(
+        Why.TIMEOUT
+    )
+
+
+def test_join_2_a_node_that_has_run_lost_its_seat_to_a_later_start_that_lived() -> None:
+    assert action(join, holding("a", edited(running("a b"), "a#2", Arrive(profile("a#2"))), ran=0)) == Fail(
+        Why.SUPERSEDED
+    )
+
+
+def test_join_2_a_later_start_that_has_come_since_i_looked_lives() -> None:
+    before = arrived(register("1:3"), "b")
+    came = saw(holding("a", before), arrived(before, "a#2"), 1.0, 1.0)
+    assert action(join, came, 1.0, 99) == Fail(Why.SUPERSEDED)
+    taken = saw(holding("a", arrived(before, "a")), arrived(before, "a a#2"), 1.0, 1.0)
+    assert action(join, taken, 1.0, 99) == Fail(Why.SUPERSEDED)
+    known = saw(holding("a", arrived(before, "a#2")), arrived(before, "a#2 c"), 1.0, 1.0)
+    assert action(join, known, 1.0, 99) == Sync(99)
+    seated = saw(holding("a#2", arrived(before, "a")), arrived(before, "a a#2"), 1.0, 1.0)
+    assert action(join, seated, 1.0, 5.0) == Sync(5.0)
+
+
+def test_join_2_a_dead_later_incarnation_of_its_slot_has_a_successor() -> None:
+    held = holding("a", arrived(register("1:3"), "a#2 b"))
+    assert action(join, seen_silent(held, "a#2", "b", until=4.0), 4.0, 99) == Sync(10.0)
+    assert action(join, seen_silent(held, "a#2", "b"), 5.0, 99) == Fail(Why.BEHIND)
+    gone = reseated(running("a#2 b"), **{"a#2": Status.GONE})
+    assert action(join, holding("a", gone)) == Fail(Why.BEHIND)
+
+
+def test_join_2_a_later_incarnation_is_watched_anew_after_an_outage() -> None:
+    """What was not heard says neither that it lives nor that it is dead."""
+    held = seen_silent(holding("a", arrived(register("1:2"), "a#2")), "a#2", until=3.0)
+    assert action(join, held, 30.0, 99) == Sync(99)
+    held = heard(held, {node("a#2"): 7}, 30.0, 30.0)
+    assert action(join, held, 30.0, 99) == Sync(40.0)
+
+
+def test_join_2_a_lease_that_is_longer_than_the_ttl_may_still_run_out() -> None:
+    settings = Settings(Limits(1, 2), keep_alive_interval=0.25, keep_alive_max_attempt=4, leased=True)
+    held = holding("a", arrived(register("1:2"), "a#2"), settings)
+    assert action(join, heard(held, {node("a#2"): 1}, 0.0, 0.0), 0.0, 99) == Sync(9.0)
+
+
+def test_a_successor_is_later_than_the_dead_start_and_unlike_that_of_any_other_agent() -> None:
+    state = arrived(register("1:3"), "a#5 b")
+    assert successor(state, node("a#2")) == node("a#8")
+    assert successor(state, Node("a", 3)) == node("a#9")
+    assert successor(state, Node("a", 0)) == node("a#6")
+    assert successor(state, node("c#7")) == node("c#8")
+    assert successor(None, node("a")) == node("a#2")
 
 
 def test_join_2_an_earlier_incarnation_is_replaced() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 from attrs import evolve
-from worlds import arrived, edited, heard, holding, node, nodes, operation, profile, register, running
+from worlds import arrived, edited, heard, holding, node, nodes, operation, profile, register, reseated, running
 
 from elastic.core.rendezvous import Action as Answer
 from elastic.core.rendezvous import (
@@ -17,6 +17,7 @@ from elastic.core.rendezvous import (
     Done,
     End,
     Evict,
+    Fail,
     Held,
     Leave,
     Limits,
@@ -27,6 +28,7 @@ from elastic.core.rendezvous import (
     Return,
     Settings,
     Settled,
+    Status,
     Sync,
     Token,
     Wait,
@@ -48,7 +50,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous import operation as begin
 from elastic.core.rendezvous.context import Context, Found, Handler
 from elastic.core.rendezvous.handlers import close, done
-from elastic.core.world import COUNT_MAX, Ending, Life, Verdict, Why
+from elastic.core.world import COUNT_MAX, Ending, Life, Verdict, Why, WorldId
 
 
 def asked(handler: Handler, held: Held, now: float = 0.0, deadline: float = math.inf) -> Decision:
@@ -150,7 +152,13 @@ def test_a_failure_says_why_in_words() -> None:
     held = evolve(holding("c", state), profile=evolve(profile("c"), program="eval.py"))
     assert trouble(asked(join, held)) == (Why.PROGRAM, "a#1 runs train.py, this node was given eval.py")
     held = holding("a", arrived(register("1:2"), "a#2"))
-    assert trouble(asked(join, held)) == (Why.SUPERSEDED, "a later start of a has taken its seat")
+    assert asked(join, held, deadline=99) == Observe((node("a#2"),))
+    assert asked(join, evolve(held, mine=WorldId(Life("earlier"), 0))) == Raise(
+        Fail(Why.SUPERSEDED), "a later start of a has taken its seat"
+    )
+    gone = reseated(running("a#2 b"), **{"a#2": Status.GONE})
+    said = "the last start of a is dead, and was later than this one by its clock"
+    assert trouble(asked(join, holding("a", gone))) == (Why.BEHIND, said)
     waiting = "round 0: waiting for 1 of 3 nodes · here: a, c · not yet seen: 1"
     for left in (arrived(register("3"), "a"), edited(arrived(register("3"), "a c"), "c", Leave())):
         assert trouble(asked(join, holding("c", left), now=9, deadline=9)) == (Why.TIMEOUT, waiting)
