@@ -56,7 +56,7 @@ def _compared_by_fields(cls: type[Any]) -> None:
         return values(self) == values(other)
 
     def __hash__(self: object) -> int:
-        return hash(values(self))
+        return values(self).__hash__()
 
     cls.__eq__ = __eq__  # type: ignore[assignment]
     cls.__hash__ = __hash__  # type: ignore[assignment]

@@ -26,7 +26,7 @@ from attrs import field, frozen
 
 IMPORTS = frozenset(
     "__future__ attrs bisect collections collections.abc enum functools hashlib heapq itertools json math msgspec "
-    "msgspec.json msgspec.structs operator re types typing zlib".split()
+    "msgspec.json msgspec.structs operator re reprlib types typing zlib".split()
 )
 FRONT = "__init__.py"
 """The core's own front may import importlib: it imports some of its rooms when they are first named."""
@@ -46,6 +46,7 @@ FORGETS_ORDER = frozenset("sorted set frozenset len any all sum min max".split()
 PAST_THE_FREEZE = frozenset("__setattr__ __delattr__ __setstate__ __dict__".split())
 WRITERS = frozenset("setattr delattr vars cached_property".split())
 ALLOWED: Mapping[tuple[str, str], str] = {
+    ("values.py", "names given.__dict__"): "a class that is being made is asked what it defines itself",
     ("properties/law.py", "names vars"): "the laws of a module are read in the order in which they stand there",
     ("evolving.py", "assigns a __class__"): "a value that is being made gets its own class before anybody else sees it",
     ("evolving.py", "names object.__setattr__"): "of the twin class, whose values are never seen as such",
