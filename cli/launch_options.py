@@ -55,8 +55,8 @@ class LaunchOptions:
         "cores) or core-complex (the cores of one L3 cache). Without GPUs, workers are spread over the nodes."
     )
     standby: values.Standbys | None = WORKERS.option("N", values.standbys, own=True, bare="each")(
-        "Keep N standbys on this node, one for each worker without N (--standby=N, --standby): processes that have done the "
-        "program's imports and wait for a rank. A worker that is started again begins with its own first line."
+        "Keep N spare processes (without N: one per worker) that have already done the script's imports, so a restart skips "
+        "them."
     )
     preload: tuple[str, ...] | None = WORKERS.option("MODULE,...", values.modules, own=True)(
         "What standbys import. [default: the installed modules that SCRIPT and its own modules import first of all]"
@@ -70,7 +70,8 @@ class LaunchOptions:
         "Run one node that agrees with no other and opens no port. The default for one node without an endpoint."
     )
     nnodes: tuple[int, int] = NODES.option("N|MIN:MAX", values.nodes, default=1)(
-        "Nodes of the job. With MIN:MAX the job starts with MIN after the last call, and grows and shrinks between."
+        "Nodes of the job. With MIN:MAX the job starts when MAX nodes are there, or --last-call seconds after MIN are; "
+        "later nodes may join and leave within these limits."
     )
     rdzv_backend: str | None = NODES.option("NAME", values.name)(
         "Where the job's state is kept. c10d: a TCPStore that one of the agents serves. static: the same, at --master-addr. "

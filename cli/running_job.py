@@ -31,9 +31,9 @@ RESTORED_S = 5.0
 class JobOptions:
     """The options that name a running job. They have the names and the meaning that `elastic launch` gives them."""
 
-    rdzv_backend: str | None = JOB.option("NAME", values.name)("The store's kind, as the job's nodes were told.")
+    rdzv_backend: str | None = JOB.option("NAME", values.name)("The same value as in the job's launch command.")
     rdzv_endpoint: values.Endpoints | None = JOB.option("HOST[:PORT],...", values.endpoints)(
-        "The store's address, as the job's nodes were told."
+        "The store's address: the same value as in the job's launch command."
     )
     rdzv_id: str | None = JOB.option("ID", values.name)("The job's id.")
     rdzv_conf: Mapping[str, str] = JOB.option("K=V,...", values.configuration, default="")(

@@ -17,9 +17,9 @@ from .error_files import exit_sentence
 from .worker_port import Exit
 
 _KERNEL = Path("/proc/sys/kernel")
-NOT_OURS = "not by elastic, nor by the kernel's out-of-memory killer"
+NOT_OURS = "sent by another process (not elastic, not the kernel's out-of-memory killer)"
 """The worker itself may have sent it."""
-_UNKNOWN = "not by elastic; this host does not tell if it was out of memory"
+_UNKNOWN = "not sent by elastic; this host does not tell if it was out of memory"
 _GUESSES = (NOT_OURS, _UNKNOWN)
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 

@@ -129,7 +129,7 @@ def _none_here(report: Report) -> list[str]:
 
 def _headline(report: Report, verdict: Verdict) -> str:
     if verdict.why is Why.CANNOT_START:
-        return "FAILED: the program cannot be started; no restart was spent, since it cannot help"
+        return "FAILED: cannot start the program (no restart used)"
     if verdict.why is Why.OPERATOR:
         return f"{verdict.ending.name} by an operator ({verdict.by.slot}) in round {verdict.round}"
     if verdict.ending is not Ending.FAILED:

@@ -94,6 +94,9 @@ def formed_anew(
     left = [name(node, its.host) for node, its in old.items() if node not in new]
     change = f" ({', '.join(joined)} for {', '.join(left)})" if joined and left else ""
     change = change or (f" (with {', '.join(joined)})" if joined else f" (without {', '.join(left)})" if left else "")
+    if joined and joined == left and not lives_on:
+        back = f"{', '.join(joined)} {'is' if len(joined) == 1 else 'are'} back"
+        return f"{back}: round {world.round} started with {_members(world)}, {_workers(world)}, after {took_s:.1f} s"
     how = "not stopped here" if lives_on else "started"
     return f"round {world.round}: {_members(world)}{change}, {_workers(world)}, {how} · {took_s:.1f} s in all"
 
@@ -364,8 +367,8 @@ def store_lost(news: Restored, settings: LaunchSettings) -> list[str]:
         by = "after its nodes had begun it anew" if own else "by another job"
         return [f"run id {run} was closed {after.closed.ending.name} {by}; for a new one use another --rdzv-id"]
     if after.job != news.before.job:
-        how = "its nodes have begun run id {} anew" if own else "run id {} is in use by another job since"
-        return [f"store {store} was lost; {how.format(run)}, which this node joins as a newcomer"]
+        how = "its nodes have begun job {} again" if own else "another job has the id {} now"
+        return [f"store {store} was lost; {how.format(run)}, and this node joins it as a newcomer"]
     empty = news.found is None or news.found.job != after.job
     how = "came back empty" if empty else "came back with something older"
     source = "from this node" if news.by_me else "by another node"

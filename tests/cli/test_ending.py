@@ -265,7 +265,7 @@ def test_a_program_that_cannot_be_started_is_named_with_its_node() -> None:
     fault = evolve(FAULT, pid=0, exit_code=127, message="train.sh: not executable: chmod +x train.sh", where="", log="")
     assert told(Verdict(Ending.FAILED, 0, ME, Why.CANNOT_START), fault) == text(
         """
-        FAILED: the program cannot be started; no restart was spent, since it cannot help
+        FAILED: cannot start the program (no restart used)
           first cause   gpu-02: train.sh: not executable: chmod +x train.sh
         """
     )

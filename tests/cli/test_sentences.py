@@ -101,6 +101,14 @@ def test_a_new_world_says_which_node_replaces_which(names: str, change: str) -> 
     assert said == f"round 1: {nodes_}{change}, {2 * size} workers, started · 0.2 s in all"
 
 
+@pytest.mark.parametrize(
+    ("names", "who"), [("gpu-01 gpu-03#2", "gpu-03 is"), ("gpu-01#2 gpu-03#2", "gpu-01, gpu-03 are")]
+)
+def test_a_new_world_says_which_node_is_back(names: str, who: str) -> None:
+    said = sentences.formed_anew(world(names), world("gpu-01 gpu-03", 0), running(names), 0.24)
+    assert said == f"{who} back: round 1 started with 2 nodes, 4 workers, after 0.2 s"
+
+
 def test_a_first_world_says_its_start_and_one_after_a_failure_its_cost() -> None:
     assert sentences.round_began(world("a b", 0), 0.14) == "round 0: 2 nodes, 4 workers, started in 0.1 s"
     after = world("a b", 3, failures=2)
@@ -281,11 +289,11 @@ def test_a_store_that_lost_its_memory_is_reported_with_what_was_restored(
 def test_another_job_with_the_same_run_id_is_reported() -> None:
     other = evolve(running("y z"), life=Life("new"), job="new", completed_in=Life("new"))
     assert sentences.store_lost(Restored(HELD, None, other, False, 1.0), SETTINGS) == [
-        "store gpu-01:29400 was lost; run id none is in use by another job since, which this node joins as a newcomer"
+        "store gpu-01:29400 was lost; another job has the id none now, and this node joins it as a newcomer"
     ]
     anew = evolve(running("a#2 z"), life=Life("new"), job="new", completed_in=Life("new"))
     assert sentences.store_lost(Restored(HELD, None, anew, False, 1.0), SETTINGS) == [
-        "store gpu-01:29400 was lost; its nodes have begun run id none anew, which this node joins as a newcomer"
+        "store gpu-01:29400 was lost; its nodes have begun job none again, and this node joins it as a newcomer"
     ]
     over = edited(anew, "z", Close(Verdict(Ending.FAILED, 0, node("z"), Why.CANNOT_START)))
     assert sentences.store_lost(Restored(HELD, None, over, False, 1.0), SETTINGS) == [

@@ -253,7 +253,7 @@ def test_a_program_that_cannot_be_started_fails_the_job_at_once_and_costs_no_res
     ended = launch(*options, *program).ends()
     report = json.loads(file.read_text())
     assert ended.code == 1
-    assert ended.lines[0] == "FAILED: the program cannot be started; no restart was spent, since it cannot help"
+    assert ended.lines[0] == "FAILED: cannot start the program (no restart used)"
     assert ended.lines[1].startswith("  first cause   ") and reason in ended.lines[1]
     assert (report["restarts"], len(report["failures"])) == (0, 1)
 

@@ -17,7 +17,7 @@ SAID = [
     (-9, Kills(2, True), "out of memory (cgroup, oom_kill +2)"),
     (-9, Kills(1, False), "out of memory (this host, oom_kill +1)"),
     (-9, Kills(0, True, GIB), NOT_OURS),
-    (-9, None, "not by elastic; this host does not tell if it was out of memory"),
+    (-9, None, "not sent by elastic; this host does not tell if it was out of memory"),
     (1, Kills(1, True, GIB // 2), "meanwhile a process was killed for memory (cgroup limit 512 MiB, oom_kill +1)"),
     (1, Kills(0, True), ""),
     (-11, None, ""),
