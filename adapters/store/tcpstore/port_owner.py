@@ -8,11 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...terminal import printable
-from .serving import is_own
-from .wire import Address, Broken, Unsent, WireClient
+from .serving import ANSWER_S, answers, is_own
+from .wire import Address
 
-ANSWER_S = 0.5
-"""A store that runs answers in this time."""
 AT_ONCE_S = 0.1
 """One that is idle answers in this time, and the processes of this host are not looked at."""
 HIDDEN = "another program"
@@ -28,22 +26,13 @@ def stranger(address: Address) -> str:
     `another program` where its process cannot be seen. Empty: nobody has the port, or a store, or a launcher that may be
     starting one; or the address is another host's."""
     sockets = set(_listening(address.port))
-    if not sockets or not is_own(address) or _answers(address, AT_ONCE_S):
+    if not sockets or not is_own(address) or answers(address, AT_ONCE_S):
         return ""
     commands = dict(_owners(sockets))
-    if any(word in command for command in commands.values() for word in _LAUNCHERS) or _answers(address, ANSWER_S):
+    if any(word in command for command in commands.values() for word in _LAUNCHERS) or answers(address, ANSWER_S):
         return ""
     owners = [f"pid {pid} ({printable(command[:_COMMAND_MAX])})" for pid, command in sorted(commands.items())]
     return ", ".join(owners) or HIDDEN
-
-
-def _answers(address: Address, timeout_s: float) -> bool:
-    try:
-        with WireClient(address, timeout_s, 1) as client:
-            client.greet()
-    except (Unsent, Broken):
-        return False
-    return True
 
 
 def _listening(port: int) -> Iterator[str]:

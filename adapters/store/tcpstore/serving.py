@@ -22,7 +22,7 @@ from ...terminal import why
 from .wire import Address, Broken, Unsent, WireClient
 
 _BACKLOG = 4_096
-_ANSWER_S = 0.5
+ANSWER_S = 0.5
 """A store that runs answers in this time."""
 PROGRAM = Path(__file__).with_name("store_host.py")
 
@@ -145,15 +145,22 @@ def _listen_behind(address: Address) -> socket.socket:
     """Listen for what comes to an address that is translated to one of this host's: that of a service, or of a host with a
     container. A store that answers there already is another one. Raises OSError and CannotServe."""
     addresses.resolved(address.host, address.port)
+    if answers(address, ANSWER_S):
+        raise CannotServe(
+            f"{address}: this node was told to serve the store there (is_host), but a store answers there, and the address "
+            "is none of this host's; write is_host=false"
+        )
+    return _listen_everywhere(address.port)
+
+
+def answers(address: Address, timeout_s: float) -> bool:
+    """Return True if a store answers at this address."""
     try:
-        with WireClient(address, _ANSWER_S, 1) as client:
+        with WireClient(address, timeout_s, 1) as client:
             client.greet()
     except (Unsent, Broken):
-        return _listen_everywhere(address.port)
-    raise CannotServe(
-        f"{address}: this node was told to serve the store there (is_host), but a store answers there, and the address is "
-        "none of this host's; write is_host=false"
-    )
+        return False
+    return True
 
 
 def serve_alone(address: Address) -> tuple[StoreHost, Address]:
