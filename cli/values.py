@@ -19,6 +19,7 @@ from ..core.rendezvous.state import NODES_MAX
 from ..core.values import frozen
 from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX, NODE_RANK, NOTICE_MAX_S, RANK_POLICY
 from .mistakes import Mistake
+from .render.text import say
 
 SCHEMES = ("etcd", "http", "https")
 ENDPOINT = re.compile(r"(?P<host>\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?")
@@ -291,10 +292,12 @@ def command(text: str) -> tuple[str, ...]:
 
 
 def configuration(text: str) -> Mapping[str, str]:
-    """Read `key=value,key=value`; blanks around keys and values are ignored.
+    """Read `key=value,key=value`; blanks around keys and values are ignored, and so are quotes around a value, or around
+    all, which a shell has left. Of a key that is given twice the last value counts, as in torchrun, and a line says so.
 
     Raises Mistake for a secret, so that no message repeats it.
     """
+    text = _unquoted(text)
     for secret, instead in SECRETS.items():
         if re.search(rf"(^|,)\s*{secret}\s*=", text, re.IGNORECASE):
             raise Mistake(f"--rdzv-conf: {secret}: everybody can read a command line; write {instead}")
@@ -305,8 +308,15 @@ def configuration(text: str) -> Mapping[str, str]:
         key, separator, value = (part.strip() for part in entry.partition("="))
         if not key or not separator or not value:
             raise ValueError(f"{entry.strip()!r} is not key=value; write key=value,key=value")
-        pairs[key] = value
+        if key in pairs:
+            say(f"elastic: --rdzv-conf: {key} is given twice; {key}={_unquoted(value)} counts", err=True)
+        pairs[key] = _unquoted(value)
     return pairs
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    return text[1:-1].strip() if len(text) > 2 and text[0] in "'\"" and text[0] == text[-1] else text
 
 
 def directory(text: str) -> str:

@@ -191,6 +191,20 @@ def test_a_rank_policy_that_nobody_can_read_is_refused(text: str, why: str) -> N
         values.rank_policy(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["'join_timeout=7, store=c10d'", '"join_timeout=7,store=c10d"', "join_timeout='7', store=\"c10d\""]
+)
+def test_quotes_that_a_shell_has_left_around_the_configuration_are_no_part_of_it(text: str) -> None:
+    assert values.configuration(text) == {"join_timeout": "7", "store": "c10d"}
+
+
+def test_of_a_key_that_is_given_twice_the_last_value_counts_and_a_line_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert values.configuration("join_timeout=7,join_timeout=9") == {"join_timeout": "9"}
+    assert capsys.readouterr().err == "elastic: --rdzv-conf: join_timeout is given twice; join_timeout=9 counts\n"
+
+
 def test_the_options_of_output_are_read(settings: Parse) -> None:
     logs = settings("-r", "3", "-t", "0:1,12:2", "--local-ranks-filter=0, 12", "--log-dir=logs", "x").logs
     assert logs.redirects == Streams(Std.ALL)
