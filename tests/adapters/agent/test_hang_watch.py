@@ -13,6 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
+from attrs import evolve
 from processes import comes_true, cut_name, is_stopped
 from worlds import LIFE, node, profile
 
@@ -95,6 +96,21 @@ def test_a_node_whose_stacks_the_store_does_not_show_says_again_where_they_are(t
         while standings < 2:
             heard = told.get()
             standings = standings + 1 if isinstance(heard, Stands) and heard.seen else standings
+
+
+def test_the_watch_begins_anew_with_a_round(tmp_path: Path) -> None:
+    """People have heard of the hang of round 0. That the workers of round 1 stand still is another one."""
+    with watched(tmp_path, [SLEEPS], HangSettings(0.4)) as (told, running, watch):
+        while not isinstance(told.get(), Hung):
+            pass
+        again = evolve(WORLD, id=WorldId(LIFE, 1))
+        worker = Followed(running[0].pid, None, (), None)
+        watch.follow(Followers(again, {0: worker}, lambda: see_all({0: running[0].pid})))
+        standings = 0
+        while not (isinstance(heard := told.get(), Hung) and heard.round == 1):
+            if isinstance(heard, Stands) and heard.round == 1:
+                standings = standings + 1 if heard.seen else 0
+            assert standings < 5, "it says where they are, and reports no hang"
 
 
 class Hand(SystemClock):

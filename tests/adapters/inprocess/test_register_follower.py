@@ -10,7 +10,7 @@ from processes import comes_true
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.inprocess.register_follower import RegisterFollower
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.port import Shown
+from elastic.adapters.store.port import OutOfReach, Shown
 from elastic.core.rendezvous import RendezvousState, Token
 
 
@@ -65,3 +65,42 @@ def test_versions_that_come_while_it_rests_are_not_asked_for() -> None:
     finally:
         follower.stop()
     assert (seen, listed.waits) == ([first], [None])
+
+
+class Failing(Listed):
+    """A client that a store answers, or does not, in this order; then it waits."""
+
+    def __init__(self, store: MemoryStore, answers: list[bool]) -> None:
+        super().__init__(store)
+        self.answers = answers
+
+    def wait_for_change(self, token: Token | None, until: float) -> Shown:
+        if self.answers and not self.answers.pop(0):
+            raise OutOfReach("a test")
+        return super().wait_for_change(None if self.answers else token, until)
+
+
+class Pauses(threading.Event):
+    """An event that is waited for in no time; it lists for how long it should have been."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.asked.append(timeout)
+        return self.is_set()
+
+
+def test_after_an_answer_the_first_pause_before_a_silent_store_is_short_again() -> None:
+    store = MemoryStore()
+    store.state = born()
+    failing = Failing(store, [False, False, False, True, False, True])
+    follower = RegisterFollower(failing, lambda state: None, lambda: None, lambda _: None, rest_s=9.0)
+    follower._stopped = pauses = Pauses()
+    follower.start()
+    try:
+        assert comes_true(lambda: not failing.answers)
+    finally:
+        follower.stop()
+    assert pauses.asked[:5] == [0.05, 0.1, 0.2, 9.0, 0.05]
