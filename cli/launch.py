@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from ..adapters.torch.telemetry import EventLog, MetricsLog, RendezvousLog
     from .etcd_place import EtcdPlace
 
+_OF_NO_SCRIPT = ("--nproc-per-node", "--nnodes", "--node-rank", "--rdzv-endpoint", "--rdzv-id", "--rdzv-backend")
+"""The options of launchers that a script has hardly for itself."""
 _NO_ROUTE_S = 1.0
 """How long an agent asks a store to which this host has no route: it was waited for already."""
 PATIENCE_S = 5.0
@@ -90,10 +92,18 @@ def launch(ctx: click.Context, /, script: str, arguments: tuple[str, ...], **giv
     program = script_program(options, script, arguments, os.environ)
     if options.show_preload:
         return _show_preload(options, program)
-    report, lines = launched(options, program, os.environ, said=list(lines_without_effect(options, ctx)), is_alone=True)
+    said = [*lines_without_effect(options, ctx), *lines_behind_script(script, arguments)]
+    report, lines = launched(options, program, os.environ, said=said, is_alone=True)
     if report.exit_code:
         leave_reply(reply(report.cause) if report.cause else {"message": {"message": lines[0]}})
     return report.exit_code
+
+
+def lines_behind_script(script: str, arguments: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each argument of the script that can hardly be meant for it."""
+    for name in (each.partition("=")[0].replace("_", "-") for each in arguments):
+        if name in _OF_NO_SCRIPT:
+            yield f"elastic: {name} stands behind {script}, which gets it; the options of elastic launch come before the script"
 
 
 def leave_reply(content: Mapping[str, Any]) -> None:

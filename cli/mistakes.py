@@ -16,6 +16,20 @@ WORD_MAX = 256
 """The longest word in the line, in characters. More of a long value helps nobody."""
 
 
+_ELSEWHERE = {
+    "--nprocs": "--nproc-per-node",
+    "--num-processes": "--nproc-per-node",
+    "--gpus-per-node": "--nproc-per-node",
+    "--num-machines": "--nnodes",
+    "--num-nodes": "--nnodes",
+    "--machine-rank": "--node-rank",
+    "--main-process-ip": "--master-addr",
+    "--main-process-port": "--master-port",
+    "--hostname": "--local-addr",
+}
+"""The options of other launchers (accelerate, Slurm, Ray) -> ours."""
+
+
 class Mistake(click.UsageError):
     """Something in the command line, or in a variable, that cannot be meant."""
 
@@ -31,6 +45,8 @@ def _said(error: click.ClickException) -> str:
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     match error:
         case click.NoSuchOption(option_name=name, possibilities=possibilities):
+            if meant := _ELSEWHERE.get(name.replace("_", "-")):
+                possibilities = [meant]
             dashed = sorted({each.replace("_", "-") for each in possibilities or ()})
             near = f"; did you mean {' or '.join(dashed)}?" if dashed else ""
             return f"{name}: no such option{near} ({ctx.command_path if ctx else 'elastic launch'} --help lists them)"

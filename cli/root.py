@@ -58,7 +58,7 @@ def _meant(word: str, known: list[str]) -> str:
 
     if word.endswith(".py"):
         return f"; did you mean elastic launch {word}?"
-    near = get_close_matches(word, known, 1, 0.6)
+    near = ["launch"] if word in ("run", "start", "torchrun") else get_close_matches(word, known, 1, 0.6)
     return f"; did you mean {near[0]}?" if near else ""
 
 

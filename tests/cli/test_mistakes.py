@@ -14,6 +14,7 @@ from unittest.mock import Mock
 import pytest
 
 from elastic.adapters.rendezvous import reserved_ports
+from elastic.cli.launch import lines_behind_script
 from elastic.cli.main import run
 from elastic.core.world import LOCAL_WORLD_SIZE_MAX
 
@@ -195,7 +196,8 @@ MISTAKES = [
     ("-m train.py", "train.py: a module's name has no .py; write train, or leave --module out"),
     ("", "SCRIPT is missing: write elastic launch [OPTIONS] SCRIPT [ARGUMENTS]..."),
     ("-m", "SCRIPT is missing: write elastic launch [OPTIONS] SCRIPT [ARGUMENTS]..."),
-    ("--nprocs=2 x", "--nprocs: no such option; did you mean --nnodes? (elastic launch --help lists them)"),
+    ("--nprocs=2 x", "--nprocs: no such option; did you mean --nproc-per-node? (elastic launch --help lists them)"),
+    ("--num_machines=2 x", "--num_machines: no such option; did you mean --nnodes? (elastic launch --help lists them)"),
     (
         "--rdzv-e= --rdz=1 x",
         "--rdz: could be --rdzv-backend, --rdzv-conf, --rdzv-endpoint or --rdzv-id; write more of it",
@@ -296,6 +298,12 @@ def test_a_refused_launch_leaves_no_thread_and_no_log_handler(mistake: Callable[
     assert logging.getLogger("torchelastic-events-console").handlers == []
 
 
+def test_an_option_of_the_launcher_behind_the_script_is_named() -> None:
+    behind = "train.py, which gets it; the options of elastic launch come before the script"
+    lines = list(lines_behind_script("train.py", ("--epochs=3", "--nproc_per_node=2", "--rdzv-id", "a")))
+    assert lines == [f"elastic: {name} stands behind {behind}" for name in ("--nproc-per-node", "--rdzv-id")]
+
+
 def test_no_command_at_all_is_answered_with_the_help(capfd: pytest.CaptureFixture[str]) -> None:
     code = run([])
     out, err = capfd.readouterr()
@@ -315,6 +323,7 @@ def test_an_unknown_command_is_answered_with_the_nearest(capfd: pytest.CaptureFi
             "simulat",
             f"simulat: no such command; did you mean simulate? (known: {COMMANDS})",
         ),
+        ("run train.py", f"run: no such command; did you mean launch? (known: {COMMANDS})"),
         ("health", f"health: no such command (known: {COMMANDS})"),
         (
             "train.py --epochs 10",
