@@ -103,7 +103,8 @@ def lines_behind_script(script: str, arguments: Sequence[str]) -> Iterator[str]:
     """Yield a line for each argument of the script that can hardly be meant for it."""
     for name in (each.partition("=")[0].replace("_", "-") for each in arguments):
         if name in _OF_NO_SCRIPT:
-            yield f"elastic: {name} stands behind {script}, which gets it; the options of elastic launch come before the script"
+            theirs = "which gets it; the options of elastic launch come before the script"
+            yield f"elastic: {name} stands behind {script}, {theirs}"
 
 
 def leave_reply(content: Mapping[str, Any]) -> None:
