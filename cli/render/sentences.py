@@ -119,7 +119,8 @@ def round_ended(
             served = " · it serves the store, which ends with it" if _serves(by, world) else ""
             return f"{culprit} left · round {round} ends, no restart spent{served}"
         case Why.UPSCALE:
-            return f"a node waits and there is room · round {round} ends, no restart spent"
+            waited = "a node has waited for upscale_after (--rdzv-conf) and there is room"
+            return f"{waited} · round {round} ends, no restart spent"
         case Why.FENCED:
             return f"{culprit} had lost the store and stopped its workers · round {round} ends, no restart spent"
         case _:
