@@ -415,12 +415,16 @@ def _run(
     result, *_ = ran
     if not (isinstance(result.outcome, Refused) and result.outcome.why is Why.BEHIND):
         return ran
-    heir = successor(result.state, result.node)
+    if (heir := successor(result.state, result.node)) is None:
+        return ran
     warn(
         f"the last start of {heir.slot} is dead, and was later than this one by its clock: this host's clock is behind, "
         "or was; the node takes that seat"
     )
-    return _run_once(partial(make, backend.clone(), heir), settings, failures)
+    with CleanUp(failures) as closing:
+        backend = backend.clone()
+        closing.closes(backend.close)
+        return _run_once(partial(make, backend, heir), settings, failures)
 
 
 def _run_once(make: Callable[[], Agent], settings: LaunchSettings, failures: list[Exception]) -> Ran:

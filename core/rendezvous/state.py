@@ -406,11 +406,13 @@ def later_start(state: RendezvousState, me: Node) -> Node | None:
     return max(later, default=None)
 
 
-def successor(state: RendezvousState | None, me: Node) -> Node:
+def successor(state: RendezvousState | None, me: Node) -> Node | None:
     """Return the node that this agent begins anew as, so that it follows the later start of its slot. That may have lost its
-    seat meanwhile. Two agents of one slot that do this at once must differ: so the last digits of my own start are added."""
+    seat meanwhile. Two agents of one slot that do this at once should differ: so the last digits of my own start are added;
+    one pair in a thousand is one node all the same. None: no number is left above the later start's."""
     later = later_start(state, me) if state is not None else None
-    return Node(me.slot, later.incarnation + 1 + me.incarnation % 1_000 if later else me.incarnation + 1)
+    incarnation = later.incarnation + 1 + me.incarnation % 1_000 if later else me.incarnation + 1
+    return Node(me.slot, incarnation) if incarnation <= COUNT_MAX else None
 
 
 def shows_over(state: RendezvousState | None, node: Node, round: int) -> bool:

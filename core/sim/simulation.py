@@ -214,7 +214,8 @@ class World:
     def _succeeds(self, process: Process) -> None:
         """Start the agent of this process again, whose clock is behind: it follows the last start of its slot."""
         heir, now = successor(process.agent.state, process.node), self.future.now
-        heir = max(heir, self._next(heir.slot))  # incarnations are small numbers here, and two might be one
+        assert heir, "incarnations are small numbers here"
+        heir = max(heir, self._next(heir.slot))  # or two might be one
         self.witness.seen("a clock is behind: the successor of a dead start")
         self.future.at(now, self._begins, heir, process.held.settings, evolve(process.launch, at=now))
 

