@@ -101,7 +101,8 @@ def launch(ctx: click.Context, /, script: str, arguments: tuple[str, ...], **giv
 
 def lines_behind_script(script: str, arguments: Sequence[str]) -> Iterator[str]:
     """Yield a line for each argument of the script that can hardly be meant for it."""
-    for name in (each.partition("=")[0].replace("_", "-") for each in arguments):
+    named = dict.fromkeys(each.partition("=")[0].replace("_", "-") for each in arguments)
+    for name in named if script.endswith(".py") else ():
         if name in _OF_NO_SCRIPT:
             theirs = "which gets it; the options of elastic launch come before the script"
             yield f"elastic: {name} stands behind {script}, {theirs}"
@@ -250,7 +251,9 @@ def _settings(
     """Return what the agent is to do, with the address at which the other nodes reach this one, and the interface of that
     for the workers' libraries. This waits for a route to the store; without one the agent soon says so, and ends."""
     settings = evolve(launch_settings(options, program, where, environment), token=token)
-    if not options.standalone and (text := slurm.crowd(environment, options.nnodes[1], options.nproc_per_node)):
+    met = options.rdzv_endpoint
+    is_own = options.standalone or (met is not None and met.addresses[0][1] == 0)  # nobody else knows the port
+    if not is_own and (text := slurm.crowd(environment, options.nnodes[1], options.nproc_per_node)):
         say(f"elastic: {text}", err=True)
     if options.nnodes[1] == 1:
         return settings

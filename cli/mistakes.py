@@ -45,7 +45,8 @@ def _said(error: click.ClickException) -> str:
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     match error:
         case click.NoSuchOption(option_name=name, possibilities=possibilities):
-            if meant := _ELSEWHERE.get(name.replace("_", "-")):
+            meant = _ELSEWHERE.get(name.replace("_", "-"))
+            if meant and ctx and any(meant in param.opts for param in ctx.command.params):
                 possibilities = [meant]
             dashed = sorted({each.replace("_", "-") for each in possibilities or ()})
             near = f"; did you mean {' or '.join(dashed)}?" if dashed else ""

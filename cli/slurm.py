@@ -37,8 +37,8 @@ def endpoint(environment: Mapping[str, str]) -> Address | None:
 
 def crowd(environment: Mapping[str, str], max_nodes: int, workers: int) -> str:
     """Return what to tell the user of a node on which srun starts several launchers: they are several nodes of the job, and
-    usually one is meant. Empty: there is one, or nothing to tell. Raises Mistake if the job cannot take all of them, or if
-    they take more GPUs than the node has."""
+    usually one is meant. Empty: there is one, or nothing to tell. Raises Mistake, for all but the first of them, if the job
+    cannot take them all, or if they take more GPUs than the node has."""
     here, local = _tasks_here(environment), _number(environment, "SLURM_LOCALID") or 0
     there, gpus = _number(environment, "SLURM_NTASKS") or 0, _number(environment, "SLURM_GPUS_ON_NODE") or 0
     launchers = (
@@ -50,10 +50,13 @@ def crowd(environment: Mapping[str, str], max_nodes: int, workers: int) -> str:
             "srun --ntasks-per-node=1, or --standalone if each of them is a job"
         )
     if workers <= gpus < here * workers:
-        raise Mistake(
+        text = (
             f"{launchers} with {workers} workers each, but it has {gpus} GPUs (SLURM_GPUS_ON_NODE); write srun "
             "--ntasks-per-node=1"
         )
+        if local > 0:
+            raise Mistake(text)
+        return text  # a shell may have let this task alone start a launcher
     if here < 2 or local > 0:
         return ""
     return f"{launchers}, each a node of the job; one launcher starts all workers of a node: srun --ntasks-per-node=1"

@@ -299,24 +299,25 @@ def configuration(text: str) -> Mapping[str, str]:
     """
     text = _unquoted(text)
     for secret, instead in SECRETS.items():
-        if re.search(rf"(^|,)\s*{secret}\s*=", text, re.IGNORECASE):
+        if re.search(rf"(^|,)[\s'\"]*{secret}[\s'\"]*=", text, re.IGNORECASE):
             raise Mistake(f"--rdzv-conf: {secret}: everybody can read a command line; write {instead}")
     pairs = {}
-    if re.search(r"(^|,)\s*password\s*=", text):
+    if re.search(r"(^|,)[\s'\"]*password[\s'\"]*=", text):
         raise ValueError("every user of this host can read it there; write user=NAME,password_file=FILE")
     for entry in text.split(",") if text.strip() else []:
-        key, separator, value = (part.strip() for part in entry.partition("="))
+        key, separator, value = (_unquoted(part) for part in _unquoted(entry).partition("="))
         if not key or not separator or not value:
             raise ValueError(f"{entry.strip()!r} is not key=value; write key=value,key=value")
         if key in pairs:
-            say(f"elastic: --rdzv-conf: {key} is given twice; {key}={_unquoted(value)} counts", err=True)
-        pairs[key] = _unquoted(value)
+            say(f"elastic: --rdzv-conf: {key} is given twice; {key}={value} counts", err=True)
+        pairs[key] = value
     return pairs
 
 
 def _unquoted(text: str) -> str:
     text = text.strip()
-    return text[1:-1].strip() if len(text) > 2 and text[0] in "'\"" and text[0] == text[-1] else text
+    is_quoted = len(text) > 2 and text[0] in "'\"" and text[0] == text[-1] and text[0] not in text[1:-1]
+    return text[1:-1].strip() if is_quoted else text
 
 
 def directory(text: str) -> str:

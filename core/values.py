@@ -26,11 +26,15 @@ else:
 
         def built(given: type[Any]) -> type[Any]:
             own = given.__dict__
+            if issubclass(given, BaseException):
+                return attrs.frozen(given, **options)  # noqa: TID251
             made = attrs.frozen(given, eq=bool(eq), repr=False, **options)  # noqa: TID251
+            if any(callable(each.repr) or (each.eq_key and not eq) for each in attrs.fields(made)):
+                raise TypeError(f"{given.__qualname__}: a field with a repr or a key of its own needs attrs.frozen")
             if repr and "__repr__" not in own:
                 _shown_by_fields(made)
             if eq is None and "__eq__" not in own:
-                _compared_by_fields(made)
+                _compared_by_fields(made, hashes="__hash__" not in own)
             return made
 
         return built if cls is None else built(cls)
@@ -46,9 +50,12 @@ def _shown_by_fields(cls: type[Any]) -> None:
     cls.__repr__ = recursive_repr()(__repr__)  # type: ignore[assignment]
 
 
-def _compared_by_fields(cls: type[Any]) -> None:
+def _compared_by_fields(cls: type[Any], hashes: bool) -> None:
     names = [each.name for each in attrs.fields(cls) if each.eq]
-    values: Callable[[object], object] = attrgetter(*names) if names else lambda self: ()
+    values: Callable[[object], tuple[object, ...]] = attrgetter(*names) if names else lambda self: ()
+    if len(names) == 1:
+        one = attrgetter(*names)
+        values = lambda self: (one(self),)  # noqa: E731
 
     def __eq__(self: object, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -59,4 +66,5 @@ def _compared_by_fields(cls: type[Any]) -> None:
         return values(self).__hash__()
 
     cls.__eq__ = __eq__  # type: ignore[assignment]
-    cls.__hash__ = __hash__  # type: ignore[assignment]
+    if hashes:
+        cls.__hash__ = __hash__  # type: ignore[assignment]

@@ -46,9 +46,9 @@ def test_the_script_of_the_page_on_fault_tolerance_resumes_after_a_kill(tmp_path
     with launcher(tmp_path) as launch:
         job = launch("--nproc-per-node=2", "--max-restarts=1", "--tee=3", program, saved)
         job.prints("rank 1 of 2 begins after step 0")
-        assert comes_true(lambda: any(saved.glob("0-*0.pt")))
+        assert comes_true(lambda: any(saved.glob("0-0-*0.pt")))
         os.kill(next(pid for pid in children_of(job.pid) if "resume.py" in command_of(pid)), signal.SIGKILL)
         assert comes_true(lambda: bool(re.search(r"begins after step [1-9]\d*0\n", job.prints(""))))
-        assert comes_true(lambda: any(saved.glob("1-*0.pt")))
+        assert comes_true(lambda: any(saved.glob("1-1-*0.pt")))
         job.signal(signal.SIGTERM)
         assert job.ends().code == 143

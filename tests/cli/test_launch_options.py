@@ -192,10 +192,21 @@ def test_a_rank_policy_that_nobody_can_read_is_refused(text: str, why: str) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["'join_timeout=7, store=c10d'", '"join_timeout=7,store=c10d"', "join_timeout='7', store=\"c10d\""]
+    "text",
+    [
+        "'join_timeout=7, store=c10d'",
+        '"join_timeout=7,store=c10d"',
+        "join_timeout='7', store=\"c10d\"",
+        "'join_timeout=7','store=c10d'",
+    ],
 )
 def test_quotes_that_a_shell_has_left_around_the_configuration_are_no_part_of_it(text: str) -> None:
     assert values.configuration(text) == {"join_timeout": "7", "store": "c10d"}
+
+
+def test_a_password_in_quotes_is_refused_too() -> None:
+    with pytest.raises(ValueError, match="every user of this host can read it there"):
+        values.configuration("join_timeout=7, 'password=geheim'")
 
 
 def test_of_a_key_that_is_given_twice_the_last_value_counts_and_a_line_says_so(

@@ -300,7 +300,7 @@ def test_a_refused_launch_leaves_no_thread_and_no_log_handler(mistake: Callable[
 
 def test_an_option_of_the_launcher_behind_the_script_is_named() -> None:
     behind = "train.py, which gets it; the options of elastic launch come before the script"
-    lines = list(lines_behind_script("train.py", ("--epochs=3", "--nproc_per_node=2", "--rdzv-id", "a")))
+    lines = list(lines_behind_script("train.py", ("--epochs=3", "--nproc_per_node=2", "--rdzv-id", "a", "--rdzv_id=b")))
     assert lines == [f"elastic: {name} stands behind {behind}" for name in ("--nproc-per-node", "--rdzv-id")]
 
 

@@ -25,6 +25,17 @@ class Part:
     beside: int = field(default=0, eq=False)
 
 
+class Held:
+    kind: object
+
+
+class Hashed:
+    value: list[int]
+
+    def __hash__(self) -> int:
+        return 7
+
+
 class Own:
     value: int
 
@@ -40,11 +51,12 @@ class Own:
 
 def instances(decorate: Any) -> list[Any]:
     """The same instances, of classes that attrs or we made."""
-    pair, empty, part, own = (decorate(each) for each in (Pair, Empty, Part, Own))
+    pair, empty, part, own, held, hashed = (decorate(each) for each in (Pair, Empty, Part, Own, Held, Hashed))
     longer = decorate(type("Longer", (pair,), {"__annotations__": {"third": "tuple[int, ...]"}, "third": ()}))
     return [
         *(pair(1), pair(1), pair(1, "x"), pair([])),
         *(empty(), empty(), part(1), part(1, beside=2), part(1, "other"), part(2)),
+        *(held(int), held(int), held(str), hashed([1]), hashed([1]), hashed([2])),
         *(own(3), 3, own(4), longer(1), longer(1, third=(2,)), longer(1)),
     ]
 
@@ -98,3 +110,17 @@ def test_a_class_is_compared_and_shown_as_any_object_where_that_is_asked_for() -
 
     assert Plain(1) != Plain(1)
     assert "object at 0x" in repr(Plain(1))
+
+
+def test_an_exception_is_equal_to_itself_alone_as_attrs_has_it() -> None:
+    @frozen
+    class Lost(Exception):
+        what: str
+
+    assert Lost("a") != Lost("a") and Lost("a").what == "a"
+
+
+@pytest.mark.parametrize("own", [field(repr=str), field(eq=str)])
+def test_a_field_that_is_shown_or_compared_in_a_way_of_its_own_is_refused(own: Any) -> None:
+    with pytest.raises(TypeError, match="Odd: a field with a repr or a key of its own"):
+        frozen(type("Odd", (), {"__annotations__": {"value": "int"}, "value": own}))

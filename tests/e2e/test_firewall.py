@@ -99,6 +99,7 @@ def test_a_store_behind_an_address_that_no_node_has_is_served_by_the_node_that_i
     waiting = launch("--rdzv-conf=keep_alive_interval=1", *meet, under=b.under)
     waiting.says(f"if no node here has the address {service}: on the node behind it write --rdzv-conf=is_host=true")
     serving = launch("--rdzv-conf=is_host=true", *meet, under=a.under)
+    serving.says(f"this node serves store {service}:{PORT}, which no interface here has as an address (is_host=true)")
     agents = [serving, waiting]
     assert len(ports(agents)) == 1
     for agent in agents:

@@ -220,7 +220,13 @@ def serve_watched(address: Address, told: bool | None, watching: Watching) -> tu
     if listening is None:
         return None, address
     watch, at = _watched(address, listening, watching)
-    return watch, at if is_own(address) else Address(_LOOPBACK, at.port)
+    if is_own(address):
+        return watch, at
+    watching.warn(
+        f"this node serves store {at}, which no interface here has as an address (is_host=true): right on the one node "
+        "behind it; on any other the job falls into two"
+    )
+    return watch, Address(_LOOPBACK, at.port)
 
 
 def watch_alone(address: Address, watching: Watching) -> tuple[HelperWatch, Address]:
