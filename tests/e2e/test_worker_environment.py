@@ -173,7 +173,7 @@ def test_a_program_may_come_from_stdin(launch: Launcher) -> None:
 
 def test_the_name_of_a_script_may_hold_the_local_rank(launch: Launcher, tmp_path: Path) -> None:
     for rank in range(2):
-        (tmp_path / f"$train{rank}.py").write_text(f"print('this is {rank}')")
+        (tmp_path / f"$train{rank}.py").write_text(f"print('this is {rank}\\n', end='')")
     ended = launch("--nproc-per-node=2", f"{tmp_path}/$$train${{local_rank}}.py").ends()
     assert sorted(ended.out.splitlines()) == ["this is 0", "this is 1"]
 
