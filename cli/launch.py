@@ -35,7 +35,7 @@ from ..adapters.workers.error_files import reply
 from ..adapters.workers.logs import ERROR_FILE_VARIABLE, CannotLog
 from ..adapters.workers.oom_score import Protection
 from ..adapters.workers.orphans import Orphans
-from ..adapters.workers.spawner import Executor, Spawner
+from ..adapters.workers.spawner import Executor, Lent, Spawner
 from ..adapters.workers.worker_port import CannotStart
 from ..core.group.state import Drained, Refused
 from ..core.rendezvous.state import successor
@@ -194,9 +194,12 @@ def _launched(
         orphans = Orphans(connection.children) if adopts else None
         for warning in filter(None, (kernel.slower(), protection.warning())):
             status.warn(warning)
-        parts = spawner, orphans, evictions.evict, patience, protection, executor
+        parts = spawner and Lent(spawner), orphans, evictions.evict, patience, protection, executor
         make = partial(_made, settings, clock, Observers(status, *observers), options.trace, parts)
-        result, directory, gone_by = _run(make, settings, connection.backend, failures, status.warn)
+        with CleanUp(failures) as lent:
+            if spawner:
+                lent.closes(spawner.close)
+            result, directory, gone_by = _run(make, settings, connection.backend, failures, status.warn)
         code = exit_code(result.outcome)
         of_calls = relay.restarts if relay else 0
         report = Report(settings, result, code, clock.now() - status.began_at, of_calls)

@@ -67,7 +67,7 @@ class Job:
         agent = self.launch(
             f"--nnodes={self.nnodes}",
             f"--rdzv-id={self.run_id}",
-            *self._endpoint_options(),
+            *self.endpoint_options(),
             f"--node-id={name}",
             f"--report={self.folder}/{name}.json",
             *self.options,
@@ -78,7 +78,7 @@ class Job:
         self._agents.append(agent)
         return agent
 
-    def _endpoint_options(self) -> list[str]:
+    def endpoint_options(self) -> list[str]:
         """Where the next agent finds the others."""
         if self.etcd:
             return [f"--rdzv-endpoint=etcd://{self.etcd.endpoints}", f"--rdzv-conf={self.conf.rstrip(',')}"]

@@ -63,6 +63,22 @@ class Spawner(Protocol):
 
 
 @frozen
+class Lent:
+    """A spawner that several agents use, one after the other. Who lends it closes it."""
+
+    spawner: Spawner
+
+    def check(self, specs: Sequence[WorkerSpec]) -> None:
+        self.spawner.check(specs)
+
+    def spawn(self, start: WorkerStart) -> Process:
+        return self.spawner.spawn(start)
+
+    def close(self) -> None:
+        pass
+
+
+@frozen
 class Executed:
     """A program that this process executed."""
 

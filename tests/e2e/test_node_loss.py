@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+import sys
 import time
 
 import pytest
 from jobs import Job, Jobs, alive, codes, end, kill, lose, run, slots, worlds
-from launches import TESTS, Launch
+from launches import PROGRAMS, TESTS, Launch
 from processes import children_of, dies, is_alive
 
 from elastic.core.rendezvous import RendezvousState, Status
+
+BEHIND = {"PYTHONPATH": f"{TESTS}/e2e/shifted:{TESTS}", "ELASTIC_TEST_SHIFT_S": "-60"}
+"""On a host whose clock is a minute behind."""
 
 
 def test_the_workers_of_a_lost_node_die_with_its_agent(job: Jobs) -> None:
@@ -212,8 +217,7 @@ def test_a_node_follows_its_own_dead_start_that_was_later_by_a_clock_that_is_beh
     before = {node.slot: node for node in both.reaches(lambda state: state.complete).seats}
     for name in dead:
         lose(agents[name])
-    behind = {"PYTHONPATH": f"{TESTS}/e2e/shifted:{TESTS}", "ELASTIC_TEST_SHIFT_S": "-60"}
-    again = {name: both.node(name, environment=behind) for name in dead}
+    again = {name: both.node(name, environment=BEHIND) for name in dead}
     run((agents | again).values())
     after = both.reaches(lambda state: state.complete and state.round > 0)
     ended = end([*(agents | again).values()])
@@ -222,6 +226,24 @@ def test_a_node_follows_its_own_dead_start_that_was_later_by_a_clock_that_is_beh
     if len(dead) > 1:  # a seat that others have emptied meanwhile is free
         assert any(node.incarnation > before[node.slot].incarnation for node in after.participants)
         assert any("this host's clock is behind, or was; the node takes that seat" in each.err for each in ended)
+
+
+def test_a_node_whose_workers_are_forked_follows_its_own_dead_start(job: Jobs) -> None:
+    """The refused agent closed what forks the workers, and its successor failed the job."""
+    alone = job("1:2")
+    endpoint, conf = (option.partition("=")[2] for option in alone.endpoint_options())
+    meets = {"rdzv_endpoint": endpoint, "rdzv_conf": dict(each.split("=") for each in conf.split(","))}
+    settings = json.dumps({**meets, "rdzv_id": alone.run_id, "node_id": "a", "nnodes": "1:2", "start_method": "fork"})
+    call = (sys.executable, PROGRAMS / "launches_function.py", settings, "fails_once", "end")
+    first = alone.launch.command(*call)
+    run([first])
+    lose(first)
+    again = alone.launch.command(*call, environment=BEHIND)
+    run([again])
+    again.open_gate()
+    ended = again.ends()
+    assert ended.code == 0
+    assert "this host's clock is behind, or was; the node takes that seat" in ended.err
 
 
 def waits_in_round(state: RendezvousState, round: int, *names: str) -> bool:
