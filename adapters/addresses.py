@@ -1,11 +1,10 @@
 """Names, addresses and ports as this host sees them: where a name leads, which address is its own, from which one it speaks;
-the ports at which a node may listen for others, in ascending order."""
+the ports at which a node may listen for others, in the order in which it tries them."""
 
 from __future__ import annotations
 
 import errno
 import socket
-from bisect import bisect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -55,7 +54,7 @@ def source(host: str, port: int) -> str:
 def in_turn(ports: Sequence[int], last: int) -> Iterator[int]:
     """Yield the ports in the order in which they are tried after `last`; a 0, which is any free one, after all others."""
     named = ports[:-1] if ports[-1] == 0 else ports
-    place = bisect(named, last)
+    place = named.index(last) + 1 if last in named else 0
     yield from (*named[place:], *named[:place], *ports[len(named) :])
 
 
@@ -79,5 +78,7 @@ def ports_read(text: str) -> tuple[int, ...]:
 def none_left(ports: Sequence[int]) -> OSError:
     """Return the error that says so of these ports."""
     return OSError(
-        errno.EADDRINUSE, f"of the ports {ports_spelled(ports)}, none is free on this host; open more of them"
+        errno.EADDRINUSE,
+        f"of the ports {ports_spelled(ports)}, none is free on this host; open more of them "
+        "(for a minute after a connection over the loopback its port is not free)",
     )

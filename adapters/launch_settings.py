@@ -186,7 +186,7 @@ class Listening:
     links: bool = False
     """The agent keeps links to others, by which they learn at once of its death."""
     ports: tuple[int, ...] = (0,)
-    """The ports that it may have for these and for its workers, in ascending order; a 0 at the end is any free one."""
+    """The ports that it may have for these and for its workers, as they are tried; a 0 at the end is any free one."""
 
 
 @frozen

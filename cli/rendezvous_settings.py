@@ -34,8 +34,9 @@ THEIRS = ("is_host", "store_type")
 """Other keys of c10d's --rdzv-conf."""
 OURS = ("token_file", "peer_links", "ports")
 """Keys that torch does not know, and that are no spans."""
-_BESIDE_THE_MASTER = 10
-"""Behind a firewall that is open from --master-port on, a node takes the next ports, where it can have them."""
+_BESIDE_THE_MASTER = 9
+"""Behind a firewall that is open from --master-port on, a node takes the next ports, where it can have them. It takes the
+last of them first: another job of this host may have the next one as its --master-port."""
 PEER_LINKS = "true"
 """Jobs of several nodes keep links unless somebody says otherwise."""
 _SCOPE = "--restart-scope="
@@ -90,7 +91,7 @@ def ports(options: LaunchOptions, store_port: int) -> tuple[int, ...]:
     """Return the ports at which this node listens for others. Raises Mistake."""
     text = options.rdzv_conf.get("ports")
     if text is None:
-        after = range(store_port + 1, min(store_port + _BESIDE_THE_MASTER, PORT_MAX + 1))
+        after = range(min(store_port + _BESIDE_THE_MASTER, PORT_MAX), store_port, -1)
         return (*after, *ANY) if options.is_static and options.master_port and options.nnodes[1] > 1 else ANY
     named = tuple(each for each in _read("ports", text, values.ports) if each != store_port)
     if not named:

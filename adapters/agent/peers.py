@@ -18,7 +18,7 @@ from ..launch_settings import LaunchSettings
 from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop
 from ..rendezvous.reserved_ports import Reservation
-from ..report.news import Trace
+from ..report.news import Remark, Trace
 from ..store.port import Backend, Record, Shelf
 from .inbox import Inbox
 from .note_teller import NoteTeller
@@ -50,7 +50,8 @@ class Peers:
         self._clock = clock
         self._inbox = inbox
         self._evict = evict
-        self._reserved = Reservation(settings.address, settings.listening.ports)
+        beside = 1 + settings.listening.links  # the next round's port, and that of the links
+        self._reserved = Reservation(settings.address, settings.listening.ports, beside=beside)
         self.host = os.uname().nodename
         slot = settings.slot or f"{settings.address}/{os.urandom(4).hex()}"
         self.node = node or Node(slot, int(clock.wall() * 1000))
@@ -118,7 +119,7 @@ class Peers:
             self._inbox.post(core.Queried(query.id, query.round, query))
 
     def _made_links(self) -> Links | None:
-        """Return this node's links; None if it wants none, or if its host has no port for them."""
+        """Return this node's links; None if it wants none, or, with a remark, if its host has no port for them."""
         if not self._settings.listening.links:
             return None
         from ..rendezvous.link_server import LinkAddress  # a node alone needs none
@@ -136,5 +137,6 @@ class Peers:
                 lambda linked: self.rendezvous.hear_of_link(linked),  # noqa: PLW0108  which is made later
                 settings.token,
             )
-        except OSError:
+        except OSError as error:
+            self._inbox.post(Remark(f"no links, heartbeats tell of deaths here: {error.strerror or error}"))
             return None

@@ -6,11 +6,12 @@ first. Nothing is expected of an observer that has said its hello; it sees this 
 
 from __future__ import annotations
 
+import errno
 import math
 import selectors
 import socket
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, evolve, field
@@ -33,6 +34,7 @@ from .link_hello import (
     proves,
     spoken,
 )
+from .reserved_ports import claim
 
 if TYPE_CHECKING:
     from ..store.secret import Secret
@@ -213,17 +215,30 @@ def _listening(address: str, ports: Sequence[int]) -> socket.socket:
 
 
 def _bound(family: int, host: str, ports: Sequence[int]) -> socket.socket:
+    reason = none_left(ports)
     for port in in_turn(ports, 0):
-        with suppress(OSError):
+        try:
             return _bound_at(family, host, port)
-    raise none_left(ports)
+        except OSError as error:
+            if not (port and error.errno == errno.EADDRINUSE):
+                reason = error
+    raise reason
 
 
 def _bound_at(family: int, host: str, port: int) -> socket.socket:
+    """Return a socket that listens there, also where the kernel remembers connections of the port's last owner."""
     made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
-        made.bind((host, port))
-        made.listen(PENDING_MAX)
+        with ExitStack() as claimed:
+            try:
+                made.bind((host, port))
+            except OSError as error:
+                if not port or error.errno != errno.EADDRINUSE:
+                    raise
+                claimed.enter_context(claim(port))
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                made.bind((host, port))
+            made.listen(PENDING_MAX)
     except OSError:
         made.close()
         raise

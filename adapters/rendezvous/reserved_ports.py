@@ -25,15 +25,21 @@ from ...core.world import Endpoint
 from ..addresses import ANY, in_turn, none_left
 
 _NEIGHBOURS = 2
+_BESIDE = 1
+"""The next round's port."""
 _TRIES = 64
 
 
 class Reservation:
     """A port of this host, held until `release`, and with it the two after it where they can be had."""
 
-    def __init__(self, address: str, ports: Sequence[int] = ANY, neighbours: int = _NEIGHBOURS) -> None:
-        """Reserve one of these ports; `address` is how other nodes reach this host. Raises OSError if none is left."""
-        self._ports, self._neighbours = ports, neighbours
+    def __init__(
+        self, address: str, ports: Sequence[int] = ANY, neighbours: int = _NEIGHBOURS, beside: int = _BESIDE
+    ) -> None:
+        """Reserve one of these ports; `address` is how other nodes reach this host. It takes no row where that would leave
+        the node less than `beside` of them. Raises OSError if none is left."""
+        scarce = ports[-1] != 0 and len(ports) <= neighbours + beside
+        self._ports, self._neighbours = ports, 0 if scarce else neighbours
         port, self._held = self._in_a_row(0)
         self.endpoint = Endpoint(address, port)
 
@@ -100,13 +106,18 @@ def _bound(port: int) -> socket.socket:
 
 
 def _shared(port: int) -> socket.socket:
-    """Return such a socket also where the kernel remembers connections of the port's last owner: one that shares. The
-    loopback's port, which remembers none of other hosts, tells whether somebody else has it."""
-    with _bind(socket.AF_INET, "127.0.0.1", port):
+    """Return such a socket also where the kernel remembers connections of the port's last owner: one that shares."""
+    with claim(port):
         try:
             return _bind(socket.AF_INET6, "::", port, shares=True)
         except OSError:
             return _bind(socket.AF_INET, "0.0.0.0", port, shares=True)
+
+
+def claim(port: int) -> socket.socket:
+    """Return a socket that keeps this port for who shares it next. Raises OSError if somebody has it: the loopback's port,
+    which remembers no connections of other hosts, tells."""
+    return _bind(socket.AF_INET, "127.0.0.1", port)
 
 
 def _bind(family: socket.AddressFamily, address: str, port: int, shares: bool = False) -> socket.socket:

@@ -291,10 +291,10 @@ def test_a_node_listens_at_the_ports_that_are_named_but_for_the_store_s(settings
     assert settings("--rdzv-conf=ports=7", "x").listening == Listening(links=False, ports=(7,))
 
 
-def test_static_nodes_first_try_the_ports_after_the_master_s(settings: Parse) -> None:
+def test_static_nodes_first_try_the_ports_after_the_master_s_from_the_last_one_down(settings: Parse) -> None:
     static = ("--nnodes=2", "--node-rank=0", "--master-addr=localhost")
     assert settings(*static, "x").listening.ports == (0,)
-    assert settings(*static, "--master-port=29500", "x").listening.ports == (*range(29501, 29510), 0)
+    assert settings(*static, "--master-port=29500", "x").listening.ports == (*range(29509, 29500, -1), 0)
     assert settings(*static, "--master-port=65534", "x").listening.ports == (65535, 0)
     assert settings(*static, "--master-port=7", "--rdzv-conf=ports=8-9", "x").listening.ports == (8, 9)
     assert settings("--master-port=29500", "x").listening.ports == (0,)

@@ -79,6 +79,23 @@ def test_static_nodes_meet_behind_a_firewall_that_is_open_from_the_master_s_port
     assert [agent.ends().code for agent in agents] == [0, 0]
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_node_with_few_ports_has_links_and_a_port_for_the_next_round_or_says_so(
+    lab: Network, launch: Launcher, count: int
+) -> None:
+    """Beside the store's: a row of three took all."""
+    host = lab.host("a")
+    meet = ("--nnodes=1:2", "--last-call=0", f"--rdzv-endpoint={host.address}:{PORT}", "--max-restarts=3")
+    agent = launch(*meet, f"--rdzv-conf=ports={PORT}-{PORT + count}", MEETS, "2", under=host.under)
+    met = [ports([agent]) for _ in range(3)]
+    agent.open_gate()
+    ended = agent.ends()
+    assert ended.code == 0
+    assert all(before != after for before, after in pairwise(met)) is (count == 3)
+    said = f"no links, heartbeats tell of deaths here: of the ports {PORT + 1}, none is free on this host"
+    assert (said in ended.err) is (count == 1)
+
+
 def test_a_node_that_may_have_no_port_says_so(launch: Launcher, port: int) -> None:
     """The test has the port."""
     ended = launch("--standalone", f"--rdzv-conf=ports={port}", PROGRAMS / "stay.py").ends()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import resource
 import selectors
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import pytest
 from attrs import define, evolve, field
+from ports import a_row_of
 from processes import TIMEOUT_S
 from worlds import edited, node, register
 
@@ -30,6 +33,7 @@ from elastic.adapters.rendezvous.link_hello import (
 )
 from elastic.adapters.rendezvous.link_server import PENDING_MAX, LinkAddress, LinkServer
 from elastic.adapters.rendezvous.links import Links, _Stop
+from elastic.adapters.rendezvous.reserved_ports import Reservation
 from elastic.adapters.store.secret import Secret
 from elastic.core.rendezvous import Arrive, Linked, RendezvousState
 from elastic.core.rendezvous.links import AGAIN_S, Says
@@ -411,6 +415,58 @@ def test_an_address_that_is_not_this_hosts_is_listened_for_on_every_one() -> Non
     links = Links(node("a"), "run", LinkAddress("192.0.2.1"), 1.0, 5.0, SystemClock(), print)
     assert links.server.listener.getsockname()[0] == "0.0.0.0"
     links.stop()
+
+
+@pytest.fixture
+def serves() -> Iterator[Callable[..., LinkServer]]:
+    """Servers of links at the loopback's second address: connections there stand for those of other hosts."""
+    with ExitStack() as stack:
+
+        def make(*ports: int) -> LinkServer:
+            selector = stack.enter_context(selectors.DefaultSelector())
+            made = LinkServer(node("a"), "run", LinkAddress("127.0.0.2", ports), 5.0, SystemClock(), selector)
+            stack.callback(made.close)
+            return made
+
+        yield make
+
+
+def closed_first() -> int:
+    """Return a port of which the kernel remembers a connection that its owner has closed."""
+    with (
+        socket.create_server(("127.0.0.2", *a_row_of(1))) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
+        made, _ = server.accept()
+        made.close()
+        assert client.recv(1) == b""
+        return int(server.getsockname()[1])
+
+
+def test_a_port_is_had_though_the_kernel_remembers_connections_there(serves: Callable[..., LinkServer]) -> None:
+    port = closed_first()
+    assert serves(port).port == port
+
+
+def test_a_port_that_somebody_has_is_not_shared(serves: Callable[..., LinkServer]) -> None:
+    port = closed_first()
+    with Reservation("localhost", (port,)), pytest.raises(OSError, match="none is free"):
+        serves(port)
+    assert serves(port).port == port
+    with pytest.raises(OSError, match=f"of the ports {port}, none is free"):
+        serves(port)
+    with pytest.raises(OSError, match="none is free"):
+        Reservation("localhost", (port,))
+
+
+@pytest.mark.parametrize("ports", [(7,), (0,), (29401, 0)])
+def test_a_host_without_a_descriptor_says_so_and_blames_no_port(ports: tuple[int, ...]) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with selectors.DefaultSelector() as selector, ExitStack() as stack:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        with pytest.raises(OSError, match="Too many open files"):
+            LinkServer(node("a"), "run", LinkAddress("127.0.0.1", ports), 5.0, SystemClock(), selector)
 
 
 def test_an_address_that_nobody_knows_is_tried_again(agent: Make) -> None:

@@ -10,8 +10,9 @@ from contextlib import ExitStack
 from itertools import repeat
 
 import pytest
+from ports import a_row_of, is_taken
 
-from elastic.adapters.addresses import ANY, PORTS, in_turn, ports_read, ports_spelled
+from elastic.adapters.addresses import ANY, PORTS, in_turn, none_left, ports_read, ports_spelled
 from elastic.adapters.inprocess.driver import _reservation
 from elastic.adapters.rendezvous import reserved_ports
 from elastic.adapters.rendezvous.reserved_ports import Reservation
@@ -39,23 +40,6 @@ def begins_at(ports: Iterator[int]) -> Callable[[socket.AddressFamily, str, int]
     """The kernel, where it is asked for any port, gives these before all others."""
     real = reserved_ports._bind
     return lambda family, address, port: real(family, address, port or next(ports, 0))
-
-
-def a_row_of(count: int) -> tuple[int, ...]:
-    """Ports one after the other that nobody has."""
-    while True:
-        with Reservation("localhost", neighbours=count - 1) as found:
-            ports = range(found.endpoint.port, found.endpoint.port + count)
-            if all(is_taken(port) for port in ports):
-                return tuple(ports)
-
-
-def is_taken(port: int) -> bool:
-    try:
-        bound(socket.AF_INET, "", port, reuse=False).close()
-    except OSError:
-        return True
-    return False
 
 
 @pytest.mark.parametrize(("family", "address"), LOOPBACK)
@@ -176,6 +160,28 @@ def test_ports_that_are_named_are_taken_in_turn_with_those_after_them() -> None:
     assert found == [ports[0], ports[3], ports[0], ports[3]]
 
 
+def test_ports_from_the_last_one_down_leave_the_first_ones_free() -> None:
+    """The row of three is at the end, and a single port before it: the next --master-port is another job's."""
+    ports = a_row_of(9)
+    with Reservation("localhost", (*ports[::-1], 0)) as held, Reservation("localhost", (*ports[::-1], 0), 0) as single:
+        found = [held.endpoint.port, single.endpoint.port]
+        assert not any(map(is_taken, ports[:5]))
+        held.renew()
+        assert not any(map(is_taken, ports[:2]))
+    assert [*found, held.endpoint.port] == [ports[6], ports[5], ports[2]]
+
+
+@pytest.mark.parametrize(("count", "beside", "taken"), [(3, 1, 1), (4, 1, 3), (4, 2, 1), (5, 2, 3)])
+def test_a_row_is_held_only_if_ports_remain_for_the_next_round_and_the_links(
+    count: int, beside: int, taken: int
+) -> None:
+    ports = a_row_of(count)
+    with Reservation("localhost", ports, beside=beside) as held:
+        assert [*map(is_taken, ports)] == [True] * taken + [False] * (count - taken)
+        held.renew()
+        assert held.endpoint.port == ports[taken]
+
+
 def test_where_no_row_is_open_one_port_alone_is_held_and_then_none() -> None:
     ports = a_row_of(3)
     named = ports[0], ports[2]
@@ -220,6 +226,7 @@ def test_a_port_that_somebody_shares_is_not_taken_from_him(family: socket.Addres
 def test_any_port_comes_last_and_those_of_the_last_round_before_it() -> None:
     assert [*in_turn((5, 6, 7, 0), 6)] == [7, 5, 6, 0]
     assert [*in_turn((5, 6, 7), 0)] == [5, 6, 7] and [*in_turn(ANY, 9)] == [0]
+    assert [*in_turn((7, 6, 5, 0), 6)] == [5, 7, 6, 0]
 
 
 @pytest.mark.parametrize(
@@ -236,6 +243,4 @@ def test_a_wrapped_rank_takes_one_of_its_node_s_ports_and_any_other_if_it_must(
     monkeypatch.setenv(PORTS, ports_spelled(ports))
     with _reservation("localhost") as first, _reservation("localhost") as second, _reservation("localhost") as third:
         assert (first.endpoint.port, second.endpoint.port) == ports and third.endpoint.port not in ports
-    assert caplog.messages == [
-        f"of the ports {ports_spelled(ports)}, none is free on this host; open more of them; this rank takes any free port"
-    ]
+    assert caplog.messages == [f"{none_left(ports).strerror}; this rank takes any free port"]
