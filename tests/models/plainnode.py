@@ -17,6 +17,7 @@ from elastic.core.rendezvous import Decision, Ended, Held, RendezvousState, Seat
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import NO_WORLDS, Fact, dead
 from elastic.core.rendezvous.sightings import Sighting, Sightings
+from elastic.core.rendezvous.state import later_start
 from elastic.core.world import Ending, Endpoint, Life, Node, Profile, Verdict, Why, WorldId
 
 LONG_AGO = -1e9
@@ -168,6 +169,7 @@ def _named(held: Held, state: RendezvousState | None) -> Mapping[Fact, tuple[obj
         Fact.QUORUM: (state.round, state.quorum_at),
         Fact.NEWCOMER: state.round,
         Fact.DEAD: True,
+        Fact.LATER: later_start(state, held.node),
     }
     return {fact: (names[fact], at) for fact, (_, at) in held.spans.items()}
 

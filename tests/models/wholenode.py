@@ -53,6 +53,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Fact
 from elastic.core.rendezvous.sightings import Sighting, Sightings
+from elastic.core.rendezvous.state import later_start
 from elastic.core.world import Life, Node
 
 
@@ -179,6 +180,7 @@ class Nodes:
     def _hours(self, local: Local, kinds: Container[Cost]) -> Iterator[Step]:
         if Cost.FREE in kinds:
             yield from self._spans(local)
+            yield from self._hears_a_later_start(local)
         if Cost.SUSPECT in kinds:
             yield from self._suspicions(local)
         under_way = local.agenda.operation
@@ -239,6 +241,16 @@ class Nodes:
                 late = local.held.state.expected if fact is Fact.OPEN and local.held.state else ()
                 cost = Cost.OVERDUE if late else Cost.FREE
                 yield self._rests(f"it knows for long enough: {fact.value}", cost, local, held=held, those=late)
+
+    def _hears_a_later_start(self, local: Local) -> Iterator[Step]:
+        """It has listened for long enough to a later start of its slot, which lives."""
+        held, state = local.held, local.held.state
+        later = later_start(state, held.node) if state and held.node not in state.seats else None
+        if later and isinstance(local.ask, Wait):
+            of = {**held.sightings.of, later: Sighting(1, 0.0)}
+            sightings = evolve(held.sightings, of=of, read_at=0.0, since=LONG_AGO)
+            held = evolve(held, sightings=sightings, spans={**held.spans, Fact.LATER: (later, LONG_AGO)})
+            yield self._rests("it hears a later start of its slot for long", Cost.FREE, local, held=held)
 
     def _suspicions(self, local: Local) -> Iterator[Step]:
         """A look at the heartbeats is due, and finds that some have been silent for a TTL; and its patience is over."""
