@@ -331,12 +331,14 @@ class LogPump:
             if console.open is not stream:  # that line has ended there: what is new of it gets a line of its own
                 text = text[1:] if text.startswith(b"\n") else stream.prefix + text
             stream.shown = 0
-        if console.open is stream:
-            console.leave(None)
+        goes_on = console.open is stream
         if text:
-            self._begin_line(console)
+            if not goes_on:
+                self._begin_line(console)
             console.to.put(text)
             self._settle(console)
+        if goes_on:
+            console.leave(None)
 
     def _in_between(self, stream: Stream, line: bytes) -> None:
         """Show a line that is none of the stream's own."""
@@ -348,8 +350,8 @@ class LogPump:
     def _begin_line(self, console: _Console) -> None:
         """End the unfinished line that is the last one on the console, if there is one."""
         if console.open:
-            console.leave(None)
             console.to.put(b"\n")
+            console.leave(None)
 
     def _expect_prompt(self, stream: Stream) -> None:
         """Have an unfinished line shown, if none of it follows soon."""
@@ -366,11 +368,11 @@ class LogPump:
         for stream in [stream for stream, due in self._prompts.items() if due <= now]:
             del self._prompts[stream]
             console, text = self._console(stream), showable(stream.rest)
-            if console.open is not stream:
+            begins = console.open is not stream
+            if begins:
                 self._begin_line(console)
-                console.to.put(stream.prefix)
-            console.to.put(text[stream.shown :])
-            console.leave(stream)
+            console.leave(stream)  # first: who sees the prompt may have the launcher say something at once
+            console.to.put((stream.prefix if begins else b"") + text[stream.shown :])
             stream.shown = len(text)
             self._settle(console)
 

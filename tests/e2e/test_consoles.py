@@ -73,6 +73,7 @@ def test_what_the_launcher_says_behind_a_prompt_begins_a_line(launch: Launcher) 
     job.says("[default0]:name? ")
     job.signal(signal.SIGTERM)
     lines = job.ends().err.splitlines()
+    assert "[default0]:name? " in lines, lines
     at = lines.index("[default0]:name? ")
     assert re.match(r"\d\d:\d\d:\d\d elastic  ", lines[at + 1]), lines
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from processes import TIMEOUT_S, comes_true
 
 from elastic.adapters.disk import Disk
+from elastic.adapters.workers.console import UNFINISHED, Console, identity
 from elastic.adapters.workers.log_file import WAITING_MAX, LogFile, LogWriter
 from elastic.adapters.workers.prefixed_lines import LINE_MAX, cut, last, matching
 from elastic.adapters.workers.pump import PENDING_MAX, LogPump, Stream
@@ -112,6 +113,25 @@ def test_a_prompt_is_shown_and_its_line_goes_on_behind_it(
     assert comes_true(lambda: shown(console) == b"[w0]:one\n[w0]:(Pdb) where\n[w0]:...")
     out.end()
     assert comes_true(lambda: shown(console) == b"[w0]:one\n[w0]:(Pdb) where\n[w0]:...\n")
+
+
+def test_a_prompt_is_known_to_be_unfinished_before_anybody_sees_it(
+    prompting: LogPump, pipe: Callable[[], Pipe], console: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launcher wrote behind one that it was told to end at once: a signal came as soon as the prompt was seen."""
+    known, place = list[bool](), identity(console)
+
+    def put(self: Console, text: bytes) -> None:
+        known.append(place in UNFINISHED)
+        written(self, text)
+
+    written = Console.put
+    monkeypatch.setattr(Console, "put", put)
+    out = pipe()
+    prompting.follow(out.read, tmp_path / "out", console, "[w0]:")
+    out.send(b"name? ")
+    assert comes_true(lambda: shown(console) == b"[w0]:name? ")
+    assert known == [True]
 
 
 def test_a_prompt_ends_when_another_worker_writes_and_what_is_new_follows_in_a_line_of_its_own(
