@@ -131,7 +131,9 @@ def test_a_prompt_is_known_to_be_unfinished_before_anybody_sees_it(
     prompting.follow(out.read, tmp_path / "out", console, "[w0]:")
     out.send(b"name? ")
     assert comes_true(lambda: shown(console) == b"[w0]:name? ")
-    assert known == [True]
+    out.end()
+    assert comes_true(lambda: shown(console) == b"[w0]:name? \n")
+    assert known[0]
 
 
 def test_a_prompt_ends_when_another_worker_writes_and_what_is_new_follows_in_a_line_of_its_own(
