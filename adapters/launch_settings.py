@@ -181,7 +181,7 @@ class StandbySettings:
 
 @frozen
 class Listening:
-    """They tell where a node listens for others."""
+    """Says where a node listens for others."""
 
     links: bool = False
     """The agent keeps links to others, by which they learn at once of its death."""
@@ -260,7 +260,7 @@ class LaunchSettings:
     standby: StandbySettings | None = None
     """The workers that are started early; None for no such."""
     listening: Listening = Listening()
-    """Where this node listens for the other nodes."""
+    """The places at which this node listens for the other nodes."""
     node_check: NodeCheck | None = None
     """The command that checks this node before it joins; None for no check."""
     hang: HangSettings | None = None

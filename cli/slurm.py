@@ -17,7 +17,7 @@ from .values import HOST_MAX
 
 NUMBER = re.compile(r"[0-9]{1,15}")
 _TASKS = re.compile(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?")
-"""Of SLURM_STEP_TASKS_PER_NODE, which is like `8(x2),1`: tasks, and how many nodes have them."""
+"""This matches an entry of SLURM_STEP_TASKS_PER_NODE, which is like `8(x2),1`: tasks, and how many nodes have them."""
 PORTS = range(20_000, 30_000)
 """Below those that the kernel gives away. Jobs that share a node seldom have one port."""
 

@@ -46,7 +46,7 @@ class Part:
 
 @frozen
 class Shared:
-    """What the parts of one agent share."""
+    """Holds what the parts of one agent share."""
 
     settings: LaunchSettings
     node: Node
@@ -62,11 +62,11 @@ class Shared:
     watcher: Watcher
     executor: Executor
     start_up: StartUp | None
-    """What workers run before the program. A forked worker runs none: it reports by itself."""
+    """The code that workers run before the program. A forked worker runs none: it reports by itself."""
 
     @property
     def handler(self) -> StackHandler | None:
-        """What the workers write their stacks by."""
+        """Return the handler by which workers write their stacks; None if they write none."""
         return self.start_up.stacks if self.start_up else None
 
 

@@ -51,7 +51,7 @@ _NO_DESCRIPTOR_S = 1.0
 
 @frozen
 class LinkAddress:
-    """Where an agent listens for its observers: the host's address, and ports. It takes one of them."""
+    """Says where an agent listens for its observers: at the host's address, and at one of these ports."""
 
     host: str
     ports: Sequence[int] = ANY

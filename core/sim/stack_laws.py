@@ -1,4 +1,4 @@
-"""What agents put on record of the workers that they stop, judged by the steps of their groups (O12).
+"""Judge what agents put on record of the workers that they stop, by the steps of their groups (O12).
 
 People are told what the workers were doing when one of them failed, or when a node was lost. So an agent looks at its
 workers while they still do it: a signal may end them.
