@@ -52,10 +52,9 @@ def _shown_by_fields(cls: type[Any]) -> None:
 
 def _compared_by_fields(cls: type[Any], hashes: bool) -> None:
     names = [each.name for each in attrs.fields(cls) if each.eq]
-    values: Callable[[object], tuple[object, ...]] = attrgetter(*names) if names else lambda self: ()
-    if len(names) == 1:
-        one = attrgetter(*names)
-        values = lambda self: (one(self),)  # noqa: E731
+    values: Callable[[object], tuple[object, ...]] = (
+        attrgetter(*names) if len(names) > 1 else lambda self: tuple([getattr(self, name) for name in names])
+    )
 
     def __eq__(self: object, other: object) -> bool:
         if other.__class__ is not self.__class__:

@@ -142,14 +142,15 @@ class Agent:
             signals_as_events(self._settings.signals, self._inbox.signalled, child_died, further) as blocked,
             CleanUp(self.failures) as closing,
         ):
-            for part in self._parts:
+            parts = self._parts
+            for part in parts:
                 closing.closes(part.close)
             self._trace.begin(self._peers.held, self._settings.group, self._clock, self._inbox.post)
             if blocked:
                 self._observer.saw(Remark(blocked))
             self._effects.watchdogs.start()
             self._effects.tell_of_watchdog("watchdog started")
-            for part in self._parts:
+            for part in parts:
                 part.start()
             return self._run()
 

@@ -20,6 +20,7 @@ from ..rendezvous.loop import RendezvousLoop
 from ..rendezvous.reserved_ports import Reservation
 from ..report.news import Remark, Trace
 from ..store.port import Backend, Record, Shelf
+from ..terminal import why
 from .inbox import Inbox
 from .note_teller import NoteTeller
 from .parts import Part
@@ -33,7 +34,7 @@ Evict: TypeAlias = "Callable[[Parties, Node, Awaited], None]"
 
 
 class Peers:
-    """What ties one node to the others of its job."""
+    """Ties one node to the others of its job."""
 
     def __init__(
         self,
@@ -76,12 +77,12 @@ class Peers:
     def submit(self, item: Request | Prepared) -> bool:
         """Submit this to the rendezvous; return True if this node joins a round. It joins each with a port that no worker
         has used."""
-        joins = isinstance(item, Request) and item.handler is handlers.join
-        if isinstance(item, Request) and joins:
-            self._reserved.renew()
-            item = evolve(item, profile=evolve(self._introduced, endpoint=self._reserved.endpoint))
-        self.rendezvous.submit(item)
-        return joins
+        if not (isinstance(item, Request) and item.handler is handlers.join):
+            self.rendezvous.submit(item)
+            return False
+        self._reserved.renew()
+        self.rendezvous.submit(evolve(item, profile=evolve(self._introduced, endpoint=self._reserved.endpoint)))
+        return True
 
     def tell(self, shelf: Shelf[Record], note: Record) -> None:
         """Tell this beside the next heartbeat."""
@@ -138,5 +139,5 @@ class Peers:
                 settings.token,
             )
         except OSError as error:
-            self._inbox.post(Remark(f"no links, heartbeats tell of deaths here: {error.strerror or error}"))
+            self._inbox.post(Remark(f"no links, heartbeats tell of deaths here: {why(error)}"))
             return None

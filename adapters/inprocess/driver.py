@@ -38,6 +38,7 @@ from ..rendezvous.loop import Recorded, RendezvousLoop, ToRecord
 from ..rendezvous.reserved_ports import Reservation
 from ..report.news import LoopNotice, StoreBack, StoreSilent, Told, Trace
 from ..store.port import StoreError
+from ..terminal import why
 from . import user_stack
 from .bytecode_progress import Progress, marks
 from .deadlines import Late
@@ -570,5 +571,5 @@ def _reservation(address: str) -> Reservation:
     try:
         return Reservation(address, ports_read(text), neighbours=0)
     except OSError as error:
-        log.warning("%s; this rank takes any free port", error.strerror)
+        log.warning("%s; this rank takes any free port", why(error))
         return Reservation(address, ANY)

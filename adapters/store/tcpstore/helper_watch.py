@@ -220,7 +220,7 @@ def serve_watched(address: Address, told: bool | None, watching: Watching) -> tu
     if listening is None:
         return None, address
     watch, at = _watched(address, listening, watching)
-    if is_own(address):
+    if not told or is_own(address):
         return watch, at
     watching.warn(
         f"this node serves store {at}, which no interface here has as an address (is_host=true): right on the one node "
@@ -288,7 +288,7 @@ class _Probe:
 
     def _asked(self) -> socket.socket:
         if self._socket is None:
-            self._socket = socket.create_connection(("127.0.0.1", self._port), timeout=_CONNECT_TIMEOUT_S)
+            self._socket = socket.create_connection((_LOOPBACK, self._port), timeout=_CONNECT_TIMEOUT_S)
             self._socket.send(struct.pack("<BI", VALIDATE, MAGIC))
         return self._socket
 

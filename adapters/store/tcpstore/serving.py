@@ -124,7 +124,7 @@ def claimed(address: Address, told: bool | None) -> socket.socket | None:
         return _listen(address)
     except OSError as error:
         if told:
-            raise _told_to(address, error) from error
+            raise _refused(address, error) from error
         return None
 
 
@@ -133,12 +133,15 @@ def check_is_here(address: Address) -> None:
     try:
         addresses.check_own(*addresses.resolved(address.host, address.port)[0])
     except OSError as error:
-        raise _told_to(address, error) from error
+        raise _refused(address, error) from error
 
 
-def _told_to(address: Address, error: OSError) -> CannotServe:
-    remedy = f"{_remedy(error)}, or is_host=false where another serves it"
-    return CannotServe(f"{address}: this node was told to serve the store there (is_host), but {_why(error)}; {remedy}")
+def _refused(address: Address, error: OSError) -> CannotServe:
+    return _told_but(address, f"{_why(error)}; {_remedy(error)}, or is_host=false where another serves it")
+
+
+def _told_but(address: Address, reason: str) -> CannotServe:
+    return CannotServe(f"{address}: this node was told to serve the store there (is_host), but {reason}")
 
 
 def _listen_behind(address: Address) -> socket.socket:
@@ -146,10 +149,7 @@ def _listen_behind(address: Address) -> socket.socket:
     container. A store that answers there already is another one. Raises OSError and CannotServe."""
     addresses.resolved(address.host, address.port)
     if answers(address, ANSWER_S):
-        raise CannotServe(
-            f"{address}: this node was told to serve the store there (is_host), but a store answers there, and the address "
-            "is none of this host's; write is_host=false"
-        )
+        raise _told_but(address, "a store answers there, and the address is none of this host's; write is_host=false")
     return _listen_everywhere(address.port)
 
 
