@@ -109,9 +109,10 @@ test: setup etcd network browser promtool  ## all that must hold: lint, types, i
 	$(PYTEST) --ignore=tests/core --durations=25
 
 .PHONY: lint
-lint: setup  ## ruff: rules, import order, formatting
+lint: setup  ## ruff: rules, import order, formatting; each mutant fits the source
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --quiet --check .
+	$(BIN)/python tools/mutation.py drift
 
 .PHONY: types
 types: setup  ## mypy --strict: the package, then the tests and examples

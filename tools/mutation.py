@@ -4,6 +4,7 @@ The mutants are rows of property_tests/mutants.toml. Each mutant runs in a forke
 There the functions that it changes are given their new code where they are (`patched`). If it changes something else, or is
 not killed so, the modules that it changes, and those that import them, are imported anew with the changed text (`mutate`).
 
+  mutation.py drift            tell which mutants and survivors no longer fit the source; `make lint` does this
   mutation.py check            tell whether its recorded story, or its directed test, kills each mutant; one JSON line each
   mutation.py search           look for a story by which each mutant breaks a property; --record keeps the shortest
   mutation.py table            write docs/mutants.md from what is recorded
@@ -41,6 +42,7 @@ ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "property_tests" / "mutants.toml"
 CALLS = ROOT / "property_tests" / "call_mutants.toml"
 """The mutants of restarts inside the process (callmutants.py)."""
+SURVIVORS = ROOT / "property_tests" / "survivors.toml"
 RECORDED = ROOT / "property_tests" / "mutants"
 DOCUMENT = ROOT / "docs" / "mutants.md"
 TIMEOUT_S = 900
@@ -118,6 +120,19 @@ def sources(mutant: Mutant) -> Mapping[str, str]:
     """Return the new text of each module that the mutant changes. Raises Drifted."""
     files = dict.fromkeys(edit.file for edit in mutant.edits)
     return {module(file): edited(file, mutant.edits) for file in files}
+
+
+def drifted(those: Iterable[Mutant]) -> Iterator[str]:
+    """Yield a line for each mutant whose text is not there once, and for each survivor whose line is not there."""
+    for mutant in those:
+        try:
+            sources(mutant)
+        except Drifted as reason:
+            yield f"mutant {mutant.name!r}: {reason}"
+    for row in tomllib.loads(SURVIVORS.read_text())["survivor"]:
+        line = row["old"] or row["new"]
+        if line not in map(str.strip, place(row["file"]).read_text().splitlines()):
+            yield f"survivor: {row['file']} has no line {line!r}"
 
 
 def place(file: str) -> Path:
@@ -448,7 +463,7 @@ def _row(mutant: Mutant) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["check", "search", "table"])
+    parser.add_argument("what", choices=["drift", "check", "search", "table"])
     parser.add_argument(
         "--only", nargs="*", default=(), metavar="NAME", help="as in the table, or as its story is called"
     )
@@ -457,6 +472,8 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     asked = parser.parse_args()
     those = [each for each in mutants() if not asked.only or each.name in asked.only or each.slug in asked.only]
+    if asked.what == "drift":
+        sys.exit("\n".join(drifted((*those, *mutants(CALLS)))) or None)
     if asked.what == "table":
         DOCUMENT.write_text(document(those))
         return
