@@ -34,7 +34,7 @@ from attrs import frozen
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
-from mutation import ROOT, Answer, in_a_fork, module, mutate, place
+from mutation import ROOT, SURVIVORS, Answer, in_a_fork, module, mutate, place
 
 sys.path.append(str(ROOT / "tests"))
 import leftovers
@@ -45,7 +45,6 @@ ENDS_S = 20
 MEMORY_MAX = 4 << 30
 SEEDS = 150
 NOTHING = "nothing"
-SURVIVORS = ROOT / "property_tests" / "survivors.toml"
 RENDEZVOUS, GROUP, CALLS = "tests/core/rendezvous", "tests/core/group", "tests/core/inprocess"
 LOOPS, STORES = "tests/adapters/rendezvous", "tests/adapters/store"
 TCPSTORE, SEAL, SERVING = (f"{STORES}/tcpstore/test_{name}.py" for name in ("tcpstore", "seal", "serving"))
