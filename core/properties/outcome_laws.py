@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..group import Phase, Stopped
 from ..group.state import KILL_S, Closed, Drained, Gone, Over, Refused, Unawaited
 from ..rendezvous import Arrive, Close, Complete, Drain, End, Held, Leave, Overdue, RendezvousState, Status
-from ..rendezvous.context import Handler
+from ..rendezvous.context import GROWN_RUNS, Handler
 from ..rendezvous.handlers import close, drain, join, leave, linger, watch
 from ..rendezvous.operations import LINGER_S
 from ..world import Node, Verdict, Why
@@ -272,6 +272,11 @@ def _newcomer(state: RendezvousState) -> object:
     return (state.life, state.round, state.party_is_whole) if waits else None
 
 
+def _grown(state: RendezvousState) -> object:
+    grew = state.complete and not state.closed and state.ended is not None and state.ended.why is Why.UPSCALE
+    return (state.life, state.round) if grew else None
+
+
 def _aside(me: Node, state: RendezvousState) -> object:
     seat = state.seats.get(me)
     return (state.life, seat.order) if seat is not None and seat.status is Status.ASIDE else None
@@ -279,8 +284,9 @@ def _aside(me: Node, state: RendezvousState) -> object:
 
 @law("a chore is done for which a span must be over", Decided)
 def O4(judge: Judge, it: Decided) -> Answers:
-    """Overdue, the last call and an upscale come no earlier than their span after the node saw the fact, and no upscale
-    while a drained node is IN."""
+    """Overdue, the last call and an upscale come no earlier than their span after the node saw the fact, no upscale while
+    a drained node is IN, and the next upscale, unless it fills the job, no earlier than 4 `upscale_after` after the node
+    saw the round of the last one."""
     held, me, at, past = it.held, it.held.node, it.at, judge.past(it.held.node)
     match it.edit:
         case Overdue():
@@ -297,6 +303,8 @@ def O4(judge: Judge, it: Decided) -> Answers:
                 yield f"{me} ends the round for a newcomer, though a drained node is at work in it"
             if not _has_lasted(past.seen(_newcomer, at), grows_after := _grows_after(held)):
                 yield f"{me} ends the round for a newcomer that it has not seen for {grows_after:g} s"
+            if (stays := _stays(held)) and not _has_lasted(past.seen(_grown, at), stays):
+                yield f"{me} ends the round for a newcomer, and it began for another one less than {stays:g} s ago"
         case _:
             pass
 
@@ -306,6 +314,15 @@ def _grows_after(held: Held) -> float:
     whole = held.state is None or held.state.party_is_whole
     after = held.settings.upscale_after
     return after if whole else max(after, held.settings.party_timeout)
+
+
+def _stays(held: Held) -> float:
+    """Return how long a round runs that began for a newcomer, before it ends for others that do not fill the job."""
+    state = held.state
+    if state is None or _grown(state) is None:
+        return 0.0
+    here = [seat for seat in state.seats.values() if seat.status not in (Status.LEAVING, Status.ASIDE)]
+    return 0.0 if len(here) >= state.limits.max_nodes else GROWN_RUNS * held.settings.upscale_after
 
 
 def _last_call(held: Held) -> float:

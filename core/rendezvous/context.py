@@ -32,6 +32,7 @@ class Fact(Enum):
     OPEN = "the round is open"
     NEWCOMER = "a newcomer waits with its party and there is room"
     PART = "a newcomer waits without its whole party and there is room"
+    GROWN = "the complete round began by an upscale"
     DEAD = "somebody seated is dead"
     ASIDE = "my node is set aside"
     LATER = "a later start of my slot has a seat"
@@ -41,6 +42,8 @@ class Fact(Enum):
 
 QUORATE_SHARE = 8
 """The part of its patience that a node without a seat has while a last call goes on."""
+GROWN_RUNS = 4
+"""A round that an upscale began runs for at least this many `upscale_after`, before it ends for another newcomer."""
 LEASE_S = 3.0
 """A heartbeat's lease lasts 2 s or a TTL, whichever is longer, and is ended up to 0.5 s late."""
 NO_WORLDS = frozenset[WorldId]()

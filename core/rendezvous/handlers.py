@@ -29,7 +29,7 @@ from .actions import (
     Sync,
 )
 from .apply import is_sooner
-from .context import Context, Fact, gone
+from .context import GROWN_RUNS, Context, Fact, gone
 from .state import AWAY, RendezvousState, Status
 
 END_JITTER = 0.0002
@@ -242,6 +242,13 @@ def _last_call_at(ctx: Context) -> float:
 
 
 def _upscale_at(ctx: Context) -> float:
-    """Return when I must end the round for a newcomer. Who comes with others waits for them, but not for ever."""
+    """Return when I must end the round for a newcomer. A newcomer waits for the rest of its party, but not for ever.
+
+    If newcomers come one by one, the first one interrupts the job, and the next ones interrupt it together: the round of
+    the first one runs for a while. Newcomers that fill the job wait for no others.
+    """
     after, alone_after = ctx.settings.upscale_after, max(ctx.settings.upscale_after, ctx.settings.party_timeout)
-    return min(ctx.due(Fact.NEWCOMER, after), ctx.due(Fact.PART, alone_after))
+    newcomer = min(ctx.due(Fact.NEWCOMER, after), ctx.due(Fact.PART, alone_after))
+    if Fact.GROWN not in ctx.held.spans or (ctx.state is not None and ctx.state.fills_up):
+        return newcomer
+    return max(newcomer, ctx.due(Fact.GROWN, GROWN_RUNS * after))

@@ -401,8 +401,11 @@ def _facts(held: Held, now: float) -> Mapping[Fact, object]:
         facts[Fact.OPEN] = state.round
         if state.quorum_at is not None:
             facts[Fact.QUORUM] = (state.round, state.quorum_at)
-    elif state.wait_list:
-        facts[Fact.NEWCOMER if state.party_is_whole else Fact.PART] = state.round
+    else:
+        if state.wait_list:
+            facts[Fact.NEWCOMER if state.party_is_whole else Fact.PART] = state.round
+        if state.ended is not None and state.ended.why is Why.UPSCALE:
+            facts[Fact.GROWN] = state.round
     if dead(held, now):
         facts[Fact.DEAD] = True
     if held.node not in state.seats and (later := later_start(state, held.node)) in held.sightings.of:

@@ -327,6 +327,11 @@ class RendezvousState:
             return ()
         return self.those(Status.WAITING)[: max(self.room, 0)]
 
+    @property
+    def fills_up(self) -> bool:
+        """True if the next round has no room beside the nodes that wait for it."""
+        return len(self.wait_list) >= self.room
+
     @derived
     def redundancy_list(self) -> tuple[Node, ...]:
         """The spares: waiting nodes without room, or behind a round that is finishing or has a drained member at work, and

@@ -17,7 +17,7 @@ from ..group import Phase
 from ..group.state import KILL_S
 from ..properties.law import Law, Strength
 from ..rendezvous import RendezvousState, Status, Violation
-from ..rendezvous.context import LEASE_S
+from ..rendezvous.context import GROWN_RUNS, LEASE_S
 from ..rendezvous.state import STAND_INS
 from ..values import frozen
 from ..world import Life, Node
@@ -96,7 +96,7 @@ PARTS: Mapping[str, Callable[[Setting], float]] = {
     "detect": lambda setting: _silences(setting) * setting.rendezvous.ttl + 2 * setting.interval + _patience(setting),
     "stop": _stop,
     "gather": lambda setting: setting.last_call + _patience(setting),
-    "grow": lambda setting: max(setting.upscale, _waits(setting)) + _patience(setting) + _stop(setting),
+    "grow": lambda setting: max(GROWN_RUNS * setting.upscale, _waits(setting)) + _patience(setting) + _stop(setting),
     "behind": lambda setting: _behind(setting) + 2 * setting.interval + _patience(setting),
     "check": lambda setting: CHECK_TIMEOUT_S if setting.checks else 0.0,
     "join": lambda setting: setting.join,

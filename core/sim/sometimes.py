@@ -29,7 +29,7 @@ from ..rendezvous import (
     join,
 )
 from ..rendezvous import Outcome as Answer
-from ..rendezvous.context import Handler, Operation, context
+from ..rendezvous.context import Fact, Handler, Operation, context
 from ..rendezvous.links import Event as LinkEvent
 from ..rendezvous.links import Refused, Says
 from ..world import Node, Why
@@ -137,6 +137,7 @@ SOMETIMES = (
     "a reserve called back",
     "a newcomer without its party",
     "a newcomer that waited for its party in vain",
+    "a round that began for a newcomer ends for the next ones",
     "an unfit node leaves",
     "checked again after a failure of its own",
     "not checked after another node's failure",
@@ -186,6 +187,8 @@ def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
         counts["a bump voids a proposal to enter"] += 1
     if isinstance(edit, End) and edit.why is Why.UPSCALE and state is not None and not state.party_is_whole:
         counts["a newcomer that waited for its party in vain"] += 1
+    if isinstance(edit, End) and edit.why is Why.UPSCALE and state is not None:
+        counts["a round that began for a newcomer ends for the next ones"] += Fact.GROWN in held.spans
     if isinstance(edit, Together) and proposed is not None and now >= proposed.at + held.settings.patience:
         counts["written for those whose last is late or gone"] += 1
     chore = isinstance(edit, Evict | Complete | Overdue) or (isinstance(edit, End) and edit.why is Why.UPSCALE)

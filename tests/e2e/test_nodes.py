@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,22 @@ def test_a_job_grows_shrinks_and_grows_again_at_no_charge(job: Jobs) -> None:
     told = run(agents[1:])
     assert worlds(told) == {(4, "restart 0 of 3 workers")}
     assert codes(end(agents[1:])) == [0, 0, 0]
+
+
+@only_in("tcpstore")
+def test_newcomers_one_by_one_interrupt_a_job_once_and_then_all_together(job: Jobs) -> None:
+    """Three seconds apart, where a newcomer waits for two: that is the pace of the nodes, and no wait for what they do."""
+    elastic = job("1:4", "--last-call=0", conf=CONF.replace("upscale_after=0.2", "upscale_after=2"))
+    agents = [elastic.node("a")]
+    run(agents)
+    agents.append(elastic.node("b"))
+    assert worlds(run(agents)) == {(1, "restart 0 of 2 workers")}
+    agents.append(elastic.node("c"))
+    elastic.reaches(lambda state: "c" in slots(state))
+    time.sleep(3)
+    agents.append(elastic.node("d"))
+    assert worlds(run(agents)) == {(2, "restart 0 of 4 workers")}
+    assert codes(end(agents)) == [0, 0, 0, 0]
 
 
 def test_a_node_that_waits_for_others_and_is_told_to_stop_leaves_alone(job: Jobs) -> None:

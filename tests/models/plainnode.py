@@ -168,6 +168,7 @@ def _named(held: Held, state: RendezvousState | None) -> Mapping[Fact, tuple[obj
         Fact.OPEN: state.round,
         Fact.QUORUM: (state.round, state.quorum_at),
         Fact.NEWCOMER: state.round,
+        Fact.GROWN: state.round,
         Fact.DEAD: True,
         Fact.LATER: later_start(state, held.node),
     }

@@ -410,6 +410,20 @@ def test_a_newcomer_begins_no_span_anew_and_an_open_round_does() -> None:
     assert broken(*seen, decides(again, Overdue(2), 10.0)) == "O4"
 
 
+def test_a_round_that_began_for_a_newcomer_ends_for_others_later_unless_they_fill_the_job() -> None:
+    spans, ends = Settings(upscale_after=1.0), EndEdit(1, Why.UPSCALE)
+    for size, may_end in (("1:5", False), ("1:4", True)):
+        grown = arrived(edited(arrived(running("a b", size=size), "c"), "a", EndEdit(0, Why.UPSCALE)), "a b")
+        more = arrived(grown, "d")
+        seen = Holds(holding("a", grown, spans), 0.0), Holds(holding("a", more, spans), 1.0)
+        assert broken(*seen, decides(more, ends, 1.9, spans)) == "O4"
+        assert broken(*seen, decides(more, ends, 3.9, spans)) == (None if may_end else "O4")
+        assert broken(*seen, decides(more, ends, 4.0, spans)) is None
+    full = arrived(edited(arrived(running("a b", size="1:4"), "c"), "a", EndEdit(0, Why.UPSCALE)), "a b d")
+    aside = reseated(full, b=Status.ASIDE)
+    assert broken(Holds(holding("a", aside, spans), 0.0), decides(aside, ends, 3.9, spans)) == "O4"
+
+
 def test_the_first_last_call_of_a_job_may_be_another_one() -> None:
     first = evolve(SPANS, first_call_timeout=3.0)
     seen = Holds(holding("a", QUORATE, first), 1.0)

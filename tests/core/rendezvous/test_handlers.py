@@ -608,6 +608,31 @@ def test_watch_waits_for_a_party_no_shorter_than_for_one_newcomer() -> None:
     assert action(watch, held, now=36) == Sync(37)
 
 
+def grown(size: str) -> RendezvousState:
+    """The round of a, b and c that began for c."""
+    return arrived(edited(arrived(running("a b", size=size), "c"), "a", End(0, Why.UPSCALE)), "a b")
+
+
+def test_watch_ends_a_round_that_began_for_a_newcomer_for_the_next_ones_together() -> None:
+    held = saw(holding("a", grown("1:6"), at=7, ran=1), arrived(grown("1:6"), "d"), 8, 8)
+    assert action(watch, held, now=10) == Sync(11)
+    both = saw(held, arrived(grown("1:6"), "d e"), 10, 10)
+    assert action(watch, both, now=11) == End(1, Why.UPSCALE)
+
+
+def test_watch_ends_a_round_that_began_for_a_newcomer_long_ago_as_any_other() -> None:
+    held = saw(holding("a", grown("1:6"), at=7, ran=1), arrived(grown("1:6"), "d"), 20, 20)
+    assert action(watch, held, now=20) == Sync(21)
+    assert action(watch, held, now=21) == End(1, Why.UPSCALE)
+
+
+def test_watch_waits_for_no_others_once_the_newcomers_fill_the_job() -> None:
+    held = saw(holding("a", grown("1:5"), at=7, ran=1), arrived(grown("1:5"), "d"), 7, 7)
+    assert action(watch, held, now=8) == Sync(11)
+    for more in ("d e", "d e f"):
+        assert action(watch, saw(held, arrived(grown("1:5"), more), 8, 8), now=8) == End(1, Why.UPSCALE)
+
+
 def test_watch_throws_the_dead_out_before_it_ends_a_round_for_a_newcomer_or_leaves_the_exit_barrier() -> None:
     state = running("a b", size="1:3")
     both_due = saw(seen_silent(holding("a", state, ran=0), "b"), arrived(state, "c"), 5, 5)

@@ -200,6 +200,18 @@ def test_a_newcomer_has_waited_whatever_else_was_written_meanwhile() -> None:
     assert first_seen(saw(held, arrived(state, "c d"), 3, 3)) == {Fact.NEWCOMER: 2}
 
 
+def test_a_round_that_began_for_a_newcomer_has_done_so_whatever_else_was_written_meanwhile() -> None:
+    two = running("a b", size="1:4")
+    grown = arrived(edited(arrived(two, "c"), "a", End(0, Why.UPSCALE)), "a b")
+    held = saw(holding("a", two), grown, 2, 2)
+    assert first_seen(held) == {Fact.GROWN: 2}
+    assert first_seen(saw(held, arrived(grown, "d"), 3, 3)) == {Fact.GROWN: 2, Fact.NEWCOMER: 3}
+    again = arrived(edited(arrived(grown, "d"), "a", End(1, Why.UPSCALE)), "a b c")
+    assert first_seen(saw(held, again, 3, 3)) == {Fact.GROWN: 3}
+    shrunk = arrived(edited(grown, "c", Leave()), "a b")
+    assert first_seen(saw(held, shrunk, 3, 3)) == {}
+
+
 def test_an_open_round_is_another_one_than_the_one_before() -> None:
     """The node was not told of the world between them."""
     again = edited(arrived(NEXT, "a b"), "a", End(1, Why.FAILED))

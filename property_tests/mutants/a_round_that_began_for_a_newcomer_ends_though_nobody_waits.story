@@ -1,0 +1,7 @@
+# a round that began for a newcomer ends though nobody waits
+# O4: b#1 ends the round for a newcomer that it has not seen for 10 s
+world upscale=0
+start a
+start b
+cut a 1
+pass 1
