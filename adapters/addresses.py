@@ -4,10 +4,18 @@ the ports at which a node may listen for others, in the order in which it tries 
 from __future__ import annotations
 
 import errno
+import fcntl
 import socket
+import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
+_SIOCGIFADDR = 0x8915
+_FAR = "192.0.2.1"
+"""An address that nobody has (RFC 5737). Nothing is sent there."""
+_ANSWER_S = 1.0
+"""How long it takes at most until something answers, where a name leads to several addresses."""
 ANY = (0,)
 """Any port that is free. A 0 at the end of other ports is any, too."""
 PORTS = "ELASTIC_PORTS"
@@ -28,6 +36,17 @@ def is_loopback(address: str) -> bool:
     return address == "::1" or address.startswith("127.")
 
 
+def is_name(address: str) -> bool:
+    """Return True if others must know this name to find the address behind it."""
+    if address == "localhost":
+        return False
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with suppress(OSError):
+            socket.inet_pton(family, address.partition("%")[0])
+            return False
+    return True
+
+
 def check_own(family: int, where: Any) -> None:
     """Raise OSError if this host does not have the address."""
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -44,11 +63,51 @@ def is_own(family: int, where: Any) -> bool:
 
 
 def source(host: str, port: int) -> str:
-    """Return the address from which this host reaches another one. No packet is sent. Raises OSError without a route."""
-    family, where = resolved(host, port)[0]
+    """Return the address from which this host reaches another one. If that has several addresses, and something answers at
+    one of them, it is that of the connection; else of the first one with a route. Raises OSError without a route."""
+    own = dict[str, Any]()
+    failure: OSError | None = None
+    for family, where in resolved(host, port):
+        try:
+            own.setdefault(_source(family, where), where)
+        except OSError as error:
+            failure = failure or error
+    if not own and failure:
+        raise failure
+    spoken = (each for each, where in own.items() if len(own) == 1 or _answers(where))
+    return next(spoken, next(iter(own)))
+
+
+def _source(family: int, where: Any) -> str:
+    """Return the address from which this host reaches that one. No packet is sent. Raises OSError without a route."""
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(where)
         return str(probe.getsockname()[0])
+
+
+def _answers(where: Any) -> bool:
+    with suppress(OSError), socket.create_connection(where[:2], timeout=_ANSWER_S):
+        return True
+    return False
+
+
+def outward() -> set[str]:
+    """Return this host's address on the default route, or the IPv4 addresses of its only interface but the loopback."""
+    with suppress(OSError):
+        return {_source(socket.AF_INET, (_FAR, 1))}
+    others = [own for own in own_ipv4().values() if not any(map(is_loopback, own))]
+    return others[0] if len(others) == 1 else set()
+
+
+def own_ipv4() -> dict[str, set[str]]:
+    """Return the IPv4 address of each interface by the interface's name."""
+    found = dict[str, set[str]]()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        for _, name in socket.if_nameindex():
+            with suppress(OSError):  # it has no such address
+                answer = fcntl.ioctl(asking, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+                found[name] = {socket.inet_ntoa(answer[20:24])}
+    return found
 
 
 def in_turn(ports: Sequence[int], last: int) -> Iterator[int]:

@@ -52,7 +52,7 @@ Read = TypeVar("Read")
 def launch_settings(
     options: LaunchOptions, program: Program | Function, where: Place | EtcdPlace, environment: Mapping[str, str]
 ) -> LaunchSettings:
-    """Return what the agent is to do. Raises Mistake."""
+    """Return what the agent is to do. Without `--local-addr` its address is one of this host alone. Raises Mistake."""
     spans, logs = rendezvous_settings(options), _logs(options, environment)
     signum = environment.get(STACKS_VARIABLE) or str(STACKS_SIGNAL)
     return LaunchSettings(
@@ -64,7 +64,7 @@ def launch_settings(
         place=slurm.place(environment) if options.node_rank is None else (options.node_rank,),
         labels=options.labels,
         rank_keys=options.rank_policy,
-        address=options.local_addr or where.own_address(),
+        address=options.local_addr or "localhost",
         store=where.name,
         rendezvous=spans,
         group=_group(options, spans, environment),

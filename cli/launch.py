@@ -259,7 +259,7 @@ def _settings(
     if not is_own and (text := slurm.crowd(environment, options.nnodes[1], options.nproc_per_node)):
         say(f"elastic: {text}", err=True)
     if options.nnodes[1] == 1:
-        return settings
+        return settings if options.local_addr else evolve(settings, address=where.own_address())
     spans = settings.rendezvous
     if not (options.local_addr or where.await_route(spans.join_timeout)):
         spans = evolve(spans, join_timeout=min(spans.join_timeout, _NO_ROUTE_S))

@@ -197,6 +197,8 @@ class Why(Enum):
     """The limits in the register differ from this agent's."""
     PROGRAM = "another program"
     """Other nodes of this role run a program of another name."""
+    LOOPBACK = "a loopback address"
+    """Nodes of several hosts cannot meet where one of them has an address that leads each host to itself."""
     UNFIT = "unfit"
     """The check of this node says that no worker may run on it."""
     ILLEGAL = "illegal state"
@@ -281,6 +283,11 @@ class Profile:
     """Those with whom it comes; None: it comes alone."""
     serves_store: bool | None = None
     """True: its agent serves the store, which ends with the agent. For people: the core decides nothing by it."""
+
+    @property
+    def has_loopback(self) -> bool:
+        """True if its address leads each host to itself."""
+        return self.endpoint.address in ("localhost", "::1") or self.endpoint.address.startswith("127.")
 
     @property
     def given_place(self) -> tuple[int, ...]:

@@ -181,6 +181,7 @@ class Effects:
             started = self.workers.start(world)
             self._trace.took(group.Start, started.world.round, started.pids, started.at)
             self._shared.observer.saw(started)
+            self._peers.look_up(started.world)
             self._adopt()
             if self._shared.settings.stacks_signal is not None:
                 self.workers.get_ready_to_see()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import evolve
@@ -12,7 +14,8 @@ from ...core import agent as core
 from ...core.agent import Agent
 from ...core.node import lost_parties, ranks_of
 from ...core.rendezvous import Held, Prepared, Request, handlers
-from ...core.world import Life, Node, World
+from ...core.world import Life, Node, World, name_of
+from ..addresses import is_name, resolved
 from ..clock import Clock
 from ..launch_settings import LaunchSettings
 from ..rendezvous.heart import Heart
@@ -21,6 +24,7 @@ from ..rendezvous.reserved_ports import Reservation
 from ..report.news import Remark, Trace
 from ..store.port import Backend, Record, Shelf
 from ..terminal import why
+from ..threads import NoThread, start
 from .inbox import Inbox
 from .note_teller import NoteTeller
 from .parts import Part
@@ -97,6 +101,24 @@ class Peers:
         """Watch the neighbours of this node."""
         if self.links:
             self.links.follow(agent.state, is_silent=agent.silent_since is not None)
+
+    def look_up(self, world: World) -> None:
+        """Have a thread look up the name at which this world's workers meet, if it is one. If this host does not know it, a
+        remark says so."""
+        first, address = world.nodes[0], world.profiles[0].endpoint.address
+        if first == self.node or not is_name(address):
+            return
+
+        def looks_up() -> None:
+            try:
+                resolved(address)
+            except OSError as error:
+                whose = f"{name_of(first, world.profiles[0].host)} has the address {address}"
+                remedy = "its workers cannot reach rank 0; on that node write --local-addr=ADDRESS"
+                self._inbox.post(Remark(f"{whose}, which this host does not know ({why(error)}): {remedy}"))
+
+        with suppress(NoThread):
+            start(Thread(target=looks_up, name="name of rank 0", daemon=True))
 
     def throw_out(self, agent: Callable[[], Agent]) -> None:
         """Throw the ranks of lost nodes out of the workers' registers. Another thread asks for the agent as it stands."""

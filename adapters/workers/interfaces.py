@@ -7,19 +7,14 @@ takes no loopback.
 
 from __future__ import annotations
 
-import fcntl
 import socket
-import struct
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ..addresses import is_loopback, resolved, source
+from ..addresses import is_loopback, outward, own_ipv4, resolved
 
 VARIABLES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
-_SIOCGIFADDR = 0x8915
-_FAR = "192.0.2.1"
-"""An address that nobody has (RFC 5737). Nothing is sent there."""
 
 
 def interface_variables(environment: Mapping[str, str], address: str) -> dict[str, str]:
@@ -46,26 +41,8 @@ def interface_of(address: str) -> str:
         wanted = {str(where[0]) for _, where in resolved(address)}
     except OSError:
         wanted = set()
-    wanted = {each for each in wanted if not is_loopback(each)} or _outward()
-    return next((name for names in (_of_ipv4(), _of_ipv6()) for name, own in names.items() if own & wanted), "")
-
-
-def _outward() -> set[str]:
-    """Return this host's address on the default route, or the IPv4 addresses of its only interface but the loopback."""
-    with suppress(OSError):
-        return {source(_FAR, 1)}
-    others = [own for own in _of_ipv4().values() if not any(map(is_loopback, own))]
-    return others[0] if len(others) == 1 else set()
-
-
-def _of_ipv4() -> dict[str, set[str]]:
-    found = dict[str, set[str]]()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        for _, name in socket.if_nameindex():
-            with suppress(OSError):  # it has no such address
-                answer = fcntl.ioctl(asking, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
-                found[name] = {socket.inet_ntoa(answer[20:24])}
-    return found
+    wanted = {each for each in wanted if not is_loopback(each)} or outward()
+    return next((name for names in (own_ipv4(), _of_ipv6()) for name, own in names.items() if own & wanted), "")
 
 
 def _of_ipv6() -> dict[str, set[str]]:

@@ -92,6 +92,11 @@ def _refused(refused: Refused, report: Report) -> str:
                 f"refused: {text}; another job has this --rdzv-id ({settings.run_id}): choose another one, "
                 "or allow it with --rdzv-conf=same_program=false"
             )
+        case Why.LOOPBACK:
+            return (
+                f"refused: {text}; a loopback address leads each host to itself: there, write an address of that host in "
+                "--rdzv-endpoint, or --local-addr=ADDRESS"
+            )
         case Why.UNFIT:
             return f"this node stays out of job {settings.run_id}: its check (--node-check) says: {text}"
         case Why.SUPERSEDED:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from ..group import Phase, Stopped
 from ..group.state import KILL_S, Closed, Drained, Gone, Over, Refused, Unawaited
 from ..rendezvous import Arrive, Close, Complete, Drain, End, Held, Leave, Overdue, RendezvousState, Status
-from ..rendezvous.context import GROWN_RUNS, Handler
+from ..rendezvous.context import GROWN_RUNS, Handler, dead
 from ..rendezvous.handlers import close, drain, join, leave, linger, watch
 from ..rendezvous.operations import LINGER_S
 from ..world import Node, Verdict, Why
 from .facts import Decided, GaveUp, Operated, Stepped, WaitsForever
 from .law import ARMED, EXCUSED, Answers, law
 from .pasts import NEVER, Past, is_spare
-from .register_laws import is_beside_another_program
+from .register_laws import beyond_a_loopback, is_beside_another_program
 
 if TYPE_CHECKING:
     from .judge import Judge
@@ -177,6 +177,8 @@ def _of_arrival(it: Decided) -> Iterator[str]:
         yield f"{me} takes a seat in a job of other limits"
     if settings.same_program and is_beside_another_program(state, me, it.edit.profile):
         yield f"{me} takes a seat beside another program"
+    if apart := beyond_a_loopback(state, me, it.edit.profile) - dead(it.held, it.at):
+        yield f"{me} takes a seat beside {min(apart)}, and one of them has a loopback address"
 
 
 def _of_silence(past: Past, it: GaveUp) -> Iterator[str]:
@@ -212,6 +214,8 @@ def _of_refusal(it: GaveUp) -> Iterator[str]:
         yield f"{me} may not drain itself, as if an operator had asked"
     if why is Why.PROGRAM and all(seat.profile.program in ("", it.held.profile.program) for seat in seats.values()):
         yield f"{me} is refused for its program, which is that of all"
+    if why is Why.LOOPBACK and not (state and beyond_a_loopback(state, me, it.held.profile)):
+        yield f"{me} is refused for a loopback address, and there is none"
 
 
 def _of_later_start(it: GaveUp) -> Iterator[str]:

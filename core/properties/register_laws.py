@@ -193,7 +193,7 @@ def S15(judge: Judge, it: Wrote | Left) -> Answers:
 @law("a batch seats a node", Wrote)
 def S19(judge: Judge, it: Wrote) -> Answers:
     """A batch seats only a node that proposes to enter in the present era, in an open round, beside no other program of its
-    role, and ends that era."""
+    role and no loopback address of another host, and ends that era."""
     was, now = it.was, it.after
     if not isinstance(it.edit, Together) or not (entered := [node for node in now.seats if node not in was.seats]):
         return
@@ -206,6 +206,18 @@ def S19(judge: Judge, it: Wrote) -> Answers:
     for node in entered:
         if node != it.node and is_beside_another_program(now, node, now.seats[node].profile):  # it judges itself
             yield f"{node} is seated, and others of its role run another program"
+        if node != it.node and beyond_a_loopback(now, node, now.seats[node].profile):
+            yield f"{node} is seated, and another host's address or its own is a loopback one"
+
+
+def beyond_a_loopback(state: State, node: Node, profile: Profile) -> set[Node]:
+    """Return the nodes of other hosts that are there, where the address of one of the two leads each host to itself."""
+    others = [
+        (other, seat) for other, seat in state.seats.items() if other.slot != node.slot and seat.status not in AWAY
+    ]
+    local = {other for other, seat in others if seat.profile.endpoint.address in ("localhost", "127.0.0.1", "::1")}
+    apart = {other for other, seat in others if seat.profile.host != profile.host}
+    return apart if profile.endpoint.address in ("localhost", "127.0.0.1", "::1") else apart & local
 
 
 def is_beside_another_program(state: State, node: Node, profile: Profile) -> bool:

@@ -7,7 +7,7 @@ promotion, quorum, completion, and the verdicts that follow from the seats alone
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from ..evolving import evolve
@@ -79,7 +79,8 @@ def _entered(state: RendezvousState, proposals: Mapping[Node, Proposal], me: Nod
     node twice.
 
     I have judged myself. Of the others those are passed over that a join of their own would not seat so: a node whose slot
-    is taken, or that has a later incarnation here, or whose program is not that of its role.
+    is taken, or that has a later incarnation here, or whose program is not that of its role, or that has, or finds, a
+    loopback address on another host.
     """
     profiles = {node: each.edit.profile for node, each in proposals.items() if isinstance(each.edit, Arrive)}
     kin = frozenset(node for node in state.seats if node.slot == me.slot)
@@ -88,28 +89,43 @@ def _entered(state: RendezvousState, proposals: Mapping[Node, Proposal], me: Nod
     before = _evict(state, kin, me, refund=state.provisional) if mine else state
     seats, order = dict(before.seats), before.next_order
     slots = {node.slot for node in seats}
-    programs = {(seat.profile.role, seat.profile.program) for seat in seats.values()} | _programs(mine)
+    company = _Company([*(seat.profile for seat in seats.values()), *([mine] if mine else [])])
     latest = {node.slot: node for node in sorted(profiles)} | ({me.slot: me} if mine else {})
     for node in sorted(latest.values()):
         its = mine if mine and node == me else profiles[node]
-        if node != me and (node.slot in slots or _is_strange(its, programs)):
+        if node != me and (node.slot in slots or not company.takes(its)):
             continue
         seats[node] = Seat(Status.WAITING, order, its)
-        programs |= _programs(its)
+        company.add(its)
         order += 1
     if order == before.next_order:
         return state
     return evolve(before, seats=seats, next_order=order, stale_before=state.version + 1)
 
 
-def _programs(profile: Profile | None) -> set[tuple[str, str]]:
-    return {(profile.role, profile.program)} if profile and profile.program else set()
+class _Company:
+    """Those that have a seat, as far as a node that comes must go with them."""
 
+    def __init__(self, profiles: Iterable[Profile]) -> None:
+        self._programs = set[tuple[str, str]]()
+        self._hosts = set[str]()
+        self._with_loopback = set[str]()
+        for its in profiles:
+            self.add(its)
 
-def _is_strange(profile: Profile, programs: Collection[tuple[str, str]]) -> bool:
-    """Return True if others of this role run a program of another name."""
-    mine = profile.program
-    return bool(mine) and any(role == profile.role and program not in ("", mine) for role, program in programs)
+    def add(self, its: Profile) -> None:
+        self._hosts.add(its.host)
+        if its.program:
+            self._programs.add((its.role, its.program))
+        if its.has_loopback:
+            self._with_loopback.add(its.host)
+
+    def takes(self, its: Profile) -> bool:
+        """Return True if the program of its role is its own, and nobody's loopback address is between two hosts."""
+        if its.program and any(role == its.role and program != its.program for role, program in self._programs):
+            return False
+        apart = self._hosts if its.has_loopback else self._with_loopback
+        return apart <= {its.host}
 
 
 def _with(seats: Seats, node: Node, status: Status) -> Seats:

@@ -36,6 +36,7 @@ class Fact(Enum):
     DEAD = "somebody seated is dead"
     ASIDE = "my node is set aside"
     LATER = "a later start of my slot has a seat"
+    APART = "a loopback address is between me and a node of another host"
 
     __hash__ = object.__hash__  # as for Status
 
@@ -236,21 +237,38 @@ class Context:
         return next((node for node, its in others if node.slot != self.me.slot and _differ(mine, its)), None)
 
     @property
+    def beyond_a_loopback(self) -> tuple[Node, ...]:
+        """The nodes of other hosts with a seat and a loopback address, all if I have one; none while I have a seat."""
+        if self.state is None or self.seat is not None:
+            return ()
+        return beyond_a_loopback(self.held.profile, self.me, self.state)
+
+    @property
+    def out_of_reach(self) -> tuple[Node, ...]:
+        """Those of them that may live."""
+        return tuple([node for node in self.beyond_a_loopback if node not in self.dead])
+
+    @property
     def later(self) -> Node | None:
         """The later start of my slot that has a seat, while I have none."""
         return later_start(self.state, self.me) if self.state is not None and self.seat is None else None
 
     @property
     def later_lives_at(self) -> float:
-        """Return when that start is known to live, if it is not dead by then: two TTLs after I first read its heartbeat, or
-        three where leases say so: a cluster that is busy, or has another leader, ends them late. One that has come since I
-        first looked lives, and so did the one to which a node whose workers have run has lost its seat."""
-        sightings, settings = self.held.sightings, self.settings
-        sighting = sightings.of.get(self.later) if self.later else None
+        """Return when that start is known to live, if it is not dead by then. One that has come since I first looked lives,
+        and so did the one to which a node whose workers have run has lost its seat."""
+        sighting = self.held.sightings.of.get(self.later) if self.later else None
         if self.held.mine is not None or (sighting and sighting.vouched):
             return self.now
+        return self.lives_at(Fact.LATER)
+
+    def lives_at(self, fact: Fact) -> float:
+        """Return when those are known to live that keep me out, if they are not dead by then: two TTLs after I saw this fact
+        first, and read their heartbeats, or three where leases say so: a cluster that is busy, or has another leader, ends
+        them late."""
+        sightings, settings = self.held.sightings, self.settings
         has_heard = sightings.read_at is not None and self.now - sightings.read_at <= 2 * settings.keep_alive_interval
-        seen = self.held.spans.get(Fact.LATER)
+        seen = self.held.spans.get(fact)
         after = (3 if settings.leased else 2) * max(settings.ttl, LEASE_S)
         return max(seen[1], sightings.since) + after if seen and has_heard else math.inf
 
@@ -396,6 +414,21 @@ _born = maker(Context)
 
 def _differ(mine: Profile, its: Profile) -> bool:
     return its.role == mine.role and its.program not in ("", mine.program)
+
+
+def beyond_a_loopback(mine: Profile, me: Node, state: RendezvousState) -> tuple[Node, ...]:
+    """Return the nodes of other hosts and slots that have a seat and a loopback address; all of those if I have one."""
+    local = mine.has_loopback
+    return tuple(
+        [
+            node
+            for node, seat in state.seats.items()
+            if (local or seat.profile.has_loopback)
+            and seat.profile.host != mine.host
+            and seat.status not in AWAY
+            and node.slot != me.slot
+        ]
+    )
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:

@@ -59,6 +59,8 @@ def join(ctx: Context, deadline: float) -> Action:
         return _too_late(ctx)
     if ctx.later:
         return Sync(min(deadline, ctx.later_lives_at))
+    if ctx.out_of_reach:
+        return Sync(min(deadline, ctx.lives_at(Fact.APART)))
     if chore := _evict(ctx):
         return chore
     if ctx.seat is None and state.complete and ctx.operation.holds_back:
@@ -205,6 +207,8 @@ def _refused(ctx: Context, state: RendezvousState) -> Fail | None:
             return Fail(Why.SUPERSEDED)
     if ctx.stranger:
         return Fail(Why.PROGRAM)
+    if ctx.out_of_reach and ctx.now >= ctx.lives_at(Fact.APART):
+        return Fail(Why.LOOPBACK)
     return None
 
 

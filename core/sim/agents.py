@@ -310,7 +310,8 @@ class Agents:
 
     def _profile(self, process: Process) -> Profile:
         """Return this node's profile, with an endpoint of its own for each start of its workers."""
-        return self.setting.profile(process.node.slot, 2 + process.attempt.number, process.launch.program)
+        launch = process.launch
+        return self.setting.profile(process.node.slot, 2 + process.attempt.number, launch.program, launch.is_local)
 
     # --- standbys
 

@@ -193,6 +193,8 @@ class Kind(Enum):
     """An agent starts that was given other limits."""
     START_STRANGER = "start-stranger", _start(Pool.STRANGE)
     """An agent starts whose workers run another program."""
+    START_LOCAL = "start-local", _start(Pool.STRANGE)
+    """An agent starts whose address leads each host to itself."""
     START_NEXT = "start-next", _start(Pool.STRANGE, ("join",))
     """An agent of another version starts, which reads and writes another format of the register."""
     EMPTY = "empty", _loss()

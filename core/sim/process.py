@@ -52,6 +52,8 @@ class Launch:
     """It reads and writes this format of the register."""
     program: str = ""
     """Its workers run the program of this name; empty where no node says it."""
+    is_local: bool = False
+    """Its address leads each host to itself."""
     operator: bool = False
     """This process is no node: an operator uses it to close the job, or to drain a node."""
     names: Node | None = None

@@ -146,7 +146,7 @@ def _hops(world: World, bound: float, over: Callable[[World], bool], each: Calla
 
 def _supervises(world: World) -> None:
     """Start as many nodes as the job needs, as a supervisor would: of its version, and with its limits."""
-    world.ends_other_versions()
+    world.ends_misfits()
     register = world.store.register
     if register is not None and register.closed:
         return

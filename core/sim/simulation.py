@@ -175,11 +175,12 @@ class World:
         now = self.future.now
         return max([0.0, *(process.stalls.over_at - now for process in self.living())])
 
-    def ends_other_versions(self) -> None:
-        """End the agents that cannot read the register that stands. After a loss, the job of another version may have begun
-        in their place; their workers would run on."""
+    def ends_misfits(self) -> None:
+        """End the agents that cannot read the register that stands, or with which no other host's can be. After a loss, the
+        job of another version may have begun in their place; their workers would run on."""
         for process in list(self.living()):
-            if self.store.register is not None and process.launch.format != self.store.format:
+            is_foreign = self.store.register is not None and process.launch.format != self.store.format
+            if is_foreign or process.launch.is_local:
                 self.faults.befall(process, Kind.CRASH, 0.0)
 
     def starts_as(self, slot: str) -> Kind:
@@ -208,7 +209,7 @@ class World:
         if kind is Kind.START_OTHER:
             settings = evolve(settings, limits=evolve(limits, max_restarts=limits.max_restarts + 1))
         program = OTHER if kind is Kind.START_STRANGER else USUAL if self.setting.named else ""
-        launch = Launch(self.future.now, int(kind is Kind.START_NEXT), program)
+        launch = Launch(self.future.now, int(kind is Kind.START_NEXT), program, kind is Kind.START_LOCAL)
         self._begins(Node(slot, incarnation), settings, launch)
 
     def _succeeds(self, process: Process) -> None:
@@ -269,7 +270,7 @@ class World:
         offset = 0.0 if steady else setting.offset * choose(1_000) / 1_000
         rate = 1.0 + (0.0 if steady else setting.drift * (choose(2_001) - 1_000) / 1_000)
         own = Profile(Endpoint(node.slot, 1), 1)
-        profile = own if launch.operator else setting.profile(node.slot, 1, launch.program)
+        profile = own if launch.operator else setting.profile(node.slot, 1, launch.program, launch.is_local)
         life = Life(f"{name(node)}@{self.future.planned}")
         policy = self._policy or (partial(_signed, node) if setting.seed % 2 else None)
         held = Held(node, profile, settings, life, policy=policy)

@@ -233,14 +233,14 @@ class Setting:
         """How long workers may take to end that are told to."""
         return max(self.grace, self.shutdown)
 
-    def profile(self, slot: str, port: int, program: str = "") -> Profile:
+    def profile(self, slot: str, port: int, program: str = "", is_local: bool = False) -> Profile:
         """Return what the node on this slot says of itself. Each start of its workers has a port of its own."""
         kind = self.slots.index(slot) % self.unlike if self.unlike > 1 else 0
         party = self._party(slot) if self.party > 1 else None
         role, labels = "default", (rank_policy_label(("rack",)),) if self.unlike > 2 else ()
         if kind:
             role, labels = f"role{kind}", (place_label((self.unlike - kind,)), ("rack", str(kind)), *labels)
-        endpoint = Endpoint(slot, port)
+        endpoint = Endpoint("localhost" if is_local else slot, port)
         return Profile(endpoint, self.workers + kind, role, slot, labels, program, link_port=self.links, party=party)
 
     def _party(self, slot: str) -> Party:

@@ -311,6 +311,7 @@ def test_nodes_that_share_a_host_are_told_apart_by_their_slots() -> None:
 WAITING = "round 0: waiting for 1 of 2 nodes · here: gpu-02 · not yet seen: 1"
 LIMITS = "the job runs with --nnodes=2:2 --max-restarts=1, this agent was given --nnodes=3:3 --max-restarts=1"
 OTHER = "a#1 runs train.py, this node was given eval.py"
+LOCAL = "a#1 on gpu-01 has the address localhost, this node on gpu-02 has 10.0.0.7"
 REFUSED = {
     Why.CLOSED: (
         CAME_LATE,
@@ -321,6 +322,13 @@ REFUSED = {
         (
             f"refused: {OTHER}; another job has this --rdzv-id (none): choose another one, or allow it with "
             "--rdzv-conf=same_program=false"
+        ),
+    ),
+    Why.LOOPBACK: (
+        LOCAL,
+        (
+            f"refused: {LOCAL}; a loopback address leads each host to itself: there, write an address of that host in "
+            "--rdzv-endpoint, or --local-addr=ADDRESS"
         ),
     ),
     Why.TIMEOUT: (

@@ -91,3 +91,52 @@ def test_gloo_connects_nodes_whose_own_names_lead_to_the_loopback(
     common = (meets, "--rdzv-id=gloo", "--nnodes=2", PROGRAMS / "reduce.py", "0")
     agents = [launch(*common, under=host.under_its_name) for host in (a, b)]
     assert [agent.ends().code for agent in agents] == [0, 0]
+
+
+def test_a_host_whose_own_name_leads_to_the_loopback_has_an_address_that_others_reach(
+    lab: Network, launch: Launcher, tmp_path: Path
+) -> None:
+    """Debian's /etc/hosts gives a host's own name 127.0.1.1. The other nodes got that name for MASTER_ADDR."""
+    a, b = lab.host("a"), lab.host("b")
+    lab.resolves(a, ("127.0.1.1", "a"))
+    lab.resolves(b)
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    common = "--nnodes=2", "--rdzv-id=own"
+    first = launch(*common, f"--rdzv-endpoint=a:{PORT}", PROGRAMS / "show.py", tmp_path / "a", under=a.under_its_name)
+    to_a = f"--rdzv-endpoint={a.address}:{PORT}"
+    other = launch(*common, to_a, PROGRAMS / "show.py", tmp_path / "b", under=b.under_its_name)
+    assert [each.ends().code for each in (first, other)] == [0, 0]
+    masters = {
+        shown(tmp_path / name, int(path.name.split(".")[1]))["MASTER_ADDR"]
+        for name in "ab"
+        for path in (tmp_path / name).glob("0.*.json")
+    }
+    assert len(masters) == 1 and masters <= {a.address, b.address}
+
+
+def test_a_loopback_address_beside_nodes_of_other_hosts_is_refused_in_words(lab: Network, launch: Launcher) -> None:
+    """It was MASTER_ADDR for all, and the other hosts' workers waited for a rank 0 of their own host."""
+    a, b = lab.host("a"), lab.host("b")
+    common = "--nnodes=1:3", "--rdzv-id=lo", "--max-restarts=0"
+    stays = PROGRAMS / "stay.py"
+    first = launch(*common, "--node-id=a", f"--rdzv-endpoint=localhost:{PORT}", stays, under=a.under_its_name)
+    first.says("started")
+    beside = launch(*common, "--node-id=a2", f"--rdzv-endpoint=localhost:{PORT}", stays, under=a.under_its_name)
+    beside.says("2 nodes")
+    to_a = f"--rdzv-endpoint={a.address}:{PORT}"
+    refused = launch(*common, "--node-id=b", to_a, stays, under=b.under_its_name).ends()
+    assert refused.code == 3
+    assert "on a has the address localhost" in refused.err
+    assert f"this node on b has {b.address}; a loopback address leads each host to itself" in refused.err
+    assert first.process.poll() is None and beside.process.poll() is None
+
+
+def test_a_node_that_does_not_know_the_address_of_another_says_whose(lab: Network, launch: Launcher) -> None:
+    a, b = lab.host("a"), lab.host("b")
+    lab.resolves(a, (a.address, "pod-a"))
+    lab.resolves(b)
+    common = "--nnodes=2", f"--rdzv-endpoint={a.address}:{PORT}", "--rdzv-id=whose", "--max-restarts=0"
+    launch(*common, "--node-id=first", "--local-addr=pod-a", PROGRAMS / "stay.py", under=a.under_its_name)
+    other = launch(*common, "--node-id=second", PROGRAMS / "stay.py", under=b.under_its_name)
+    other.says("first has the address pod-a, which this host does not know")

@@ -269,11 +269,13 @@ def has_route(address: Address) -> bool:
 
 
 def address_towards(address: Address) -> str:
-    """Return the address by which other nodes reach this host: the one from which this host reaches the store."""
+    """Return the address by which other nodes reach this host: the one from which this host reaches the store. Where that is
+    a loopback one, though the store's name is another one (Debian gives a host's own name 127.0.1.1), or where nobody knows
+    the name, it is that of the default route, if there is one."""
     try:
         own = addresses.source(address.host, address.port or 1)
     except OSError:
-        return socket.gethostname()
+        return next(iter(addresses.outward()), socket.gethostname())
     if not addresses.is_loopback(own):
         return own
-    return "localhost" if address.host in ("localhost", own) else socket.gethostname()
+    return "localhost" if address.host in ("localhost", own) else next(iter(addresses.outward()), "localhost")

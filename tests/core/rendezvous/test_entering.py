@@ -49,7 +49,7 @@ from elastic.core.rendezvous.actions import entrants
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Handler, context
 from elastic.core.rendezvous.handlers import leave
-from elastic.core.world import Life, Node, Party, Why, WorldId
+from elastic.core.world import Endpoint, Life, Node, Party, Profile, Why, WorldId
 
 OPEN = arrived(register("6"), "a")
 """a has begun a job of six."""
@@ -217,6 +217,26 @@ def test_the_program_of_the_node_that_writes_counts_before_those_of_the_others(b
 def test_of_two_programs_that_enter_at_once_one_is_seated() -> None:
     others = {node(who): running_program(who, what) for who, what in (("b", "train.py"), ("c", "eval.py"))}
     assert set(seats(edited(OPEN, "e", Together({**others, **proposals("e")})))) == {"a", "b", "e"}
+
+
+@pytest.mark.parametrize(("begun", "enter"), [("localhost", "a c"), ("10.0.0.7", "a b d")])
+def test_of_nodes_with_a_loopback_address_only_those_of_the_same_host_enter(begun: str, enter: str) -> None:
+    """The hosts of `a` and `c` are one, that of `b` is another one, and so is that of `d`, which would come with `b`."""
+    state = edited(register("6"), "a", Arrive(on_host("gpu-01", begun)))
+    those = {"b": ("gpu-02", "10.0.0.8"), "c": ("gpu-01", "localhost"), "d": ("gpu-03", "10.0.0.9")}
+    others = {node(who): Proposal(ERA, Arrive(on_host(*its)), enters=True) for who, its in those.items()}
+    assert set(seats(edited(state, "a", Together(others)))) == set(enter.split())
+
+
+def test_of_two_that_enter_at_once_the_one_with_a_loopback_address_keeps_the_other_out() -> None:
+    state = edited(register("6"), "a", Arrive(on_host("gpu-01", "10.0.0.7")))
+    those = {"b": ("gpu-01", "localhost"), "c": ("gpu-02", "10.0.0.8")}
+    others = {node(who): Proposal(ERA, Arrive(on_host(*its)), enters=True) for who, its in those.items()}
+    assert set(seats(edited(state, "a", Together(others)))) == {"a", "b"}
+
+
+def on_host(host: str, address: str) -> Profile:
+    return Profile(Endpoint(address, 1), host=host)
 
 
 @pytest.mark.parametrize("reader", ["b", "c"])

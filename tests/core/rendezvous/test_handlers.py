@@ -61,7 +61,19 @@ from elastic.core.rendezvous.context import Handler, context
 from elastic.core.rendezvous.handlers import declare_dead
 from elastic.core.rendezvous.memory import marked
 from elastic.core.rendezvous.state import Status, successor
-from elastic.core.world import COUNT_MAX, Ending, Generation, Life, Node, Party, Profile, Verdict, Why, WorldId
+from elastic.core.world import (
+    COUNT_MAX,
+    Ending,
+    Endpoint,
+    Generation,
+    Life,
+    Node,
+    Party,
+    Profile,
+    Verdict,
+    Why,
+    WorldId,
+)
 
 CANCELLED = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
 FAILED = End(0, Why.FAILED)
@@ -154,6 +166,47 @@ def test_join_with_a_program_of_another_name_is_refused_within_one_role() -> Non
         elsewhere = evolve(other, profile=runs("c", "eval.py", role))
         assert action(join, elsewhere) == Arrive(elsewhere.profile)
     assert action(join, evolve(other, profile=runs("c", "eval.py", anew("default")))) == Fail(Why.PROGRAM)
+
+
+def beside(its: Profile, mine: Profile, status: Status = Status.IN) -> Held:
+    """Return what a newcomer with this profile holds beside one other node."""
+    state = arrived(register("1:4"), "a")
+    (seat,) = state.seats.values()
+    state = evolve(state, seats={node("a"): evolve(seat, profile=its, status=status)})
+    return evolve(holding("c", state), profile=mine)
+
+
+def on_host(host: str, address: str) -> Profile:
+    return Profile(Endpoint(address, 1), host=host)
+
+
+NUMBER = "10.0.0.7"
+
+
+@pytest.mark.parametrize("local", ["localhost", "127.0.1.1", "::1"])
+def test_join_with_a_loopback_address_between_two_hosts_is_refused(local: str) -> None:
+    def decided(its: Profile, mine: Profile, status: Status = Status.IN) -> Action:
+        return action(join, seen_silent(beside(its, mine, status), "", "a", until=10.0), now=10.0)
+
+    for its, mine in ((local, NUMBER), (NUMBER, local), (local, local)):
+        theirs = on_host("gpu-01", its)
+        assert decided(theirs, on_host("gpu-02", mine)) == Fail(Why.LOOPBACK)
+        assert isinstance(decided(theirs, on_host("gpu-01", mine)), Arrive)
+        assert isinstance(decided(theirs, on_host("gpu-02", mine), Status.GONE), Arrive)
+    assert isinstance(decided(on_host("gpu-01", NUMBER), on_host("gpu-02", "10.0.0.8")), Arrive)
+
+
+def test_a_node_with_a_loopback_address_keeps_other_hosts_out_if_it_lives_two_ttls_later() -> None:
+    held = beside(on_host("gpu-01", "localhost"), on_host("gpu-02", NUMBER))
+    assert action(join, held, now=0.0) == Sync(math.inf)
+    assert action(join, seen_silent(held, "", "a"), now=5.0) == Sync(10.0)
+    assert action(join, seen_silent(held, "", "a"), now=5.0, deadline=7.0) == Sync(7.0)
+    assert isinstance(action(join, seen_silent(held, "a"), now=5.0), Arrive)
+
+
+def test_a_later_start_of_a_slot_may_be_on_another_host() -> None:
+    held = evolve(beside(on_host("gpu-01", "localhost"), on_host("gpu-02", NUMBER)), node=node("a#2"))
+    assert isinstance(action(join, held), Arrive)
 
 
 def test_join_with_a_program_of_another_name_is_taken_where_nobody_compares() -> None:

@@ -50,7 +50,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous import operation as begin
 from elastic.core.rendezvous.context import Context, Found, Handler
 from elastic.core.rendezvous.handlers import close, done
-from elastic.core.world import COUNT_MAX, Ending, Life, Verdict, Why, WorldId
+from elastic.core.world import COUNT_MAX, Ending, Endpoint, Life, Profile, Verdict, Why, WorldId
 
 
 def asked(handler: Handler, held: Held, now: float = 0.0, deadline: float = math.inf) -> Decision:
@@ -151,6 +151,13 @@ def test_a_failure_says_why_in_words() -> None:
     state = evolve(state, seats={node("a"): evolve(seat, profile=evolve(seat.profile, program="train.py"))})
     held = evolve(holding("c", state), profile=evolve(profile("c"), program="eval.py"))
     assert trouble(asked(join, held)) == (Why.PROGRAM, "a#1 runs train.py, this node was given eval.py")
+    state = evolve(state, seats={node("a"): evolve(seat, profile=Profile(Endpoint("localhost", 1), host="gpu-01"))})
+    held = evolve(holding("c", state), profile=Profile(Endpoint("10.0.0.7", 1), host="gpu-02"))
+    assert asked(join, held) == Observe((node("a"),))
+    for second in range(11):
+        held = heard(held, {node("a"): second}, float(second), float(second))
+    said = "a#1 on gpu-01 has the address localhost, this node on gpu-02 has 10.0.0.7"
+    assert trouble(asked(join, held, now=10.0)) == (Why.LOOPBACK, said)
     held = holding("a", arrived(register("1:2"), "a#2"))
     assert asked(join, held, deadline=99) == Observe((node("a#2"),))
     assert asked(join, evolve(held, mine=WorldId(Life("earlier"), 0))) == Raise(
