@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 from attrs import evolve
-from jobs import Jobs, alive, client_of, codes, end, kill, prefix, run, worlds
+from jobs import TTL_S, Jobs, alive, client_of, codes, end, kill, prefix, run, worlds
 from launches import TIMEOUT_S, Launcher
 from leftovers import left_after
 from processes import is_alive
@@ -21,6 +22,7 @@ from elastic.core.rendezvous import RendezvousState, codec
 from elastic.core.world import Fault, Node
 
 MEBIBYTE = 1 << 20
+KEEP_ALIVE_S = 0.5
 UNSEEN_S = 1.0
 """Three looks at the register: time enough to do something wrong."""
 
@@ -123,6 +125,41 @@ def test_forged_heartbeats_and_failures_change_nothing(tcpstore_job: Jobs) -> No
     assert all(is_alive(worker.pid) for worker in told)
     assert codes(end(agents)) == [0, 0]
     assert both.report("a")["failures"] == both.report("b")["failures"] == []
+
+
+def test_a_forged_high_heartbeat_is_named_and_evicts_nobody(tcpstore_job: Jobs) -> None:
+    """Two TTLs are time enough to take a node for silent, since its own counter is far below the forged one."""
+    both = tcpstore_job("1:2", "--last-call=1000")
+    agents = both.nodes("ab")
+    told = run(agents)
+    state = both.reaches(lambda state: state.complete)
+    gives_up_at = time.monotonic() + TIMEOUT_S
+    with client_of(both) as client:
+        while not agents[0].says_within("warning: a forged heartbeat of b", 1.4 * KEEP_ALIVE_S):
+            assert time.monotonic() < gives_up_at
+            assert not agents[0].says_within("round 1", 0)
+            for node in state.seats:  # one that the node overwrites before anybody reads it does nothing
+                client.set(f"{prefix(both)}/heartbeat/{quote(str(node), safe='')}", b"1000000")
+            client.get("nothing")
+    assert not any(agent.says_within("round 1", TTL_S) for agent in agents)
+    assert alive(told)
+    ended = end(agents)
+    assert codes(ended) == [0, 0]
+    assert ended[0].err.count("a forged heartbeat of b") == 1
+
+
+def test_a_deleted_heartbeat_of_a_healthy_node_evicts_nobody(tcpstore_job: Jobs) -> None:
+    both = tcpstore_job("1:2", "--last-call=1000")
+    agents = both.nodes("ab")
+    told = run(agents)
+    state = both.reaches(lambda state: state.complete)
+    ends_at = time.monotonic() + TTL_S
+    with client_of(both) as client:
+        while time.monotonic() < ends_at:
+            client.delete(*(f"{prefix(both)}/heartbeat/{quote(str(node), safe='')}" for node in state.seats))
+            assert not any(agent.says_within("round 1", 0.7 * KEEP_ALIVE_S) for agent in agents)
+    assert alive(told)
+    assert codes(end(agents)) == [0, 0]
 
 
 def test_a_terminal_obeys_nothing_of_another_node_s_failure_record(tcpstore_job: Jobs) -> None:

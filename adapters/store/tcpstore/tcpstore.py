@@ -51,6 +51,11 @@ from .versions import Sights, Versions
 from .wire import RUNS_THERE, Address, WireClient
 
 TIMEOUT_S = 5.0
+BEATS_MAX = 1_000_000_000
+"""A higher counter is forged: at one beat a millisecond an agent needs eleven days for it."""
+LATE_BEATS = 1_000
+"""A counter that falls by more was forged before. By a few it may fall: a write on a connection that was given up comes
+late."""
 
 
 class TCPStoreBackend:
@@ -133,7 +138,8 @@ class TCPStoreBackend:
             every = [key for each in keys.values() for key in each]
             values = dict(zip(every, self._versions.look(client, *every), strict=True))
             life = Shown(self._versions.seen).life
-            silent = [node for node, each in keys.items() if not any(values[key] for key in each)]
+            heard = [node for node in keys if node in self._counters]
+            silent = [node for node in heard if not any(values[key] for key in keys[node])]
             left = self._left(client, silent)
         if len(self._counters) > 4 * NODES_MAX:
             self._counters.clear()
@@ -225,29 +231,39 @@ class TCPStoreBackend:
         return (key, self._keys.key(f"heartbeat/{secret}")) if secret else (key,)
 
     def _left(self, client: WireClient, silent: Sequence[Node]) -> frozenset[Node]:
-        """Return those of these nodes without a heartbeat that took it away themselves. With a token each has sealed a
-        goodbye before: anybody can delete a key."""
-        if not (silent and self._seal.secret_name("")):
-            return frozenset(silent)
+        """Return those of these nodes, whose heartbeats are gone, that took them away themselves: each has said goodbye
+        before, with a token under its seal. Anybody can delete a key."""
+        if not silent:
+            return frozenset()
         keys = {node: self._keys.of_node("bye", node) for node in silent}
         answers = zip(keys.items(), client.get(*keys.values()), strict=True)
         return frozenset(node for (node, key), data in answers if trusted(self._seal, key, data))
 
     def _counter(self, node: Node, keys: Iterable[str], values: Mapping[str, bytes], has_left: bool) -> int | None:
-        """Return a heartbeat's counter. One that is forged, no number, or lower than the last counts as standing still: it
-        shows nobody alive. None means that the node took its heartbeat away, or that none was ever seen."""
+        """Return a heartbeat's counter. One that is forged counts as standing still: it shows nobody alive. So does a sealed
+        one that is lower than the last, since anybody may put an old one back. Without a token anybody can write any number.
+        Then a lower one counts as a beat, or one high number would silence the node for good. None means that the node took
+        its heartbeat away, or that none was ever seen."""
         if has_left:
             self._counters.pop(node, None)
             return None
         counter = self._counters.get(node)
+        is_sealed = self._seal.secret_name("") is not None
         for key in keys:
             if data := values[key]:
-                value = trusted(self._seal, key, data)
-                counter = max(number(value) or 0, counter or 0)
-                if not value:
+                beats, last = _beats(trusted(self._seal, key, data)), counter or 0
+                counter = beats if beats is not None and not is_sealed else max(beats or 0, last)
+                if beats is None or counter < last - LATE_BEATS:
+                    stands = "stands" if beats is None else "stood"
                     self._warn(
-                        f"a forged heartbeat of {node} stands in the store: {key}; no agent of this job wrote it"
+                        f"a forged heartbeat of {node} {stands} in the store: {key}; no agent of this job wrote it"
                     )
         if counter is not None:
             self._counters[node] = counter
         return counter
+
+
+def _beats(text: bytes) -> int | None:
+    """Return the counter that an agent may have written, or None."""
+    beats = number(text)
+    return beats if beats is not None and beats <= BEATS_MAX else None

@@ -533,14 +533,20 @@ def test_a_heartbeat_that_is_no_counter_is_no_sign_of_life_and_none_of_death(add
         assert client().heartbeats([node("a")]).counters == {node("a"): 4}
 
 
-def test_a_heartbeat_that_goes_back_stands_still(address: Address) -> None:
-    run_id = uuid4().hex
-    with clients(address, run_id) as client, talking(address) as other:
-        observer, seen = client(), []
-        for counter in (b"5", b"3", b"garbage", b"6"):
-            plant(other, f"elastic/{run_id}/heartbeat/a%231", counter)
-            seen.append(observer.heartbeats([node("a")]).counters[node("a")])
-    assert seen == [5, 5, 5, 6]
+def test_without_a_token_a_lower_heartbeat_is_a_beat_and_a_much_higher_one_before_was_forged(address: Address) -> None:
+    run_id, told, seen = uuid4().hex, list[str](), []
+    key = f"elastic/{run_id}/heartbeat/a%231"
+    backend = TCPStoreBackend(address, run_id, SystemClock(), warn=told.append)
+    with closing(backend) as observer, talking(address) as other:
+        for counter in (b"5", b"3", b"1003", b"3", b"9999", b"4", b"garbage", b"1" * 16, b"5"):
+            plant(other, key, counter)
+            seen.append((observer.heartbeats([node("a")]).counters[node("a")], len(told)))
+    assert seen == [(5, 0), (3, 0), (1003, 0), (3, 0), (9999, 0), (4, 1), (4, 2), (4, 3), (5, 3)]
+    stood, *stands = (
+        f"a forged heartbeat of a#1 {how} in the store: {key}; no agent of this job wrote it"
+        for how in ("stood", "stands")
+    )
+    assert told == [stood, *stands, *stands]
 
 
 @pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
