@@ -65,10 +65,11 @@ class Heart:
         self._backend.close()
 
     def _run(self) -> None:
-        counter = 0
+        counter: int | None = None
         while not isinstance(self._next(), _Stop):
-            counter = counter + 1 if self._backend.lease_s is None else 1
-            self._send(counter)
+            counter = self._first() if counter is None else counter + (self._backend.lease_s is None)
+            if counter is not None:
+                self._send(counter)
         try:
             self._backend.remove_heartbeat(self._node)
         except StoreError:
@@ -79,6 +80,15 @@ class Heart:
             return self._inbox.get(timeout=self._interval_s)
         except Empty:
             return _Beat()
+
+    def _first(self) -> int | None:
+        """Return the first counter, above that of a process that beat for this node before; None if the store is silent."""
+        if self._backend.lease_s is not None:
+            return 1
+        try:
+            return (self._backend.heartbeats([self._node]).counters[self._node] or 0) + 1
+        except StoreError:
+            return None
 
     def _send(self, counter: int) -> None:
         sent_at = self._clock.now()

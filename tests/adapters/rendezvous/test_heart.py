@@ -88,6 +88,15 @@ def test_it_beats_at_once_when_asked() -> None:
         assert one.counter() == 1
 
 
+def test_it_counts_on_from_a_process_that_beat_for_its_node_before() -> None:
+    """With a token a counter that goes back shows nobody alive: a monitor that was started again would lose its rank."""
+    with beating(NEVER_S) as one:
+        one.backend.heartbeat(node("a"), 50)
+        one.heart.beat()
+        one.beaten.get(timeout=ANSWER_S)
+        assert one.counter() == 51
+
+
 def test_an_acknowledgement_names_the_time_of_sending() -> None:
     asked, go = threading.Event(), threading.Event()
 

@@ -552,8 +552,10 @@ def _hears_of_a_loss(peer: Peer) -> Restored:
 
 
 def _asked_at_rest(house: House, peer: Peer, plan: Plan) -> list[str]:
-    """What it asks for a while, but for its heartbeat, once its waiter waits for what follows the state that stands."""
+    """What it asks for a while, but for its heartbeat, once its waiter waits for what follows the state that stands. (Its
+    heart looks once, before the first beat.)"""
     assert comes_true(lambda: plan.waits_on is not None and plan.waits_on == _state(house).token)
+    assert comes_true(lambda: "beat" in plan.calls)
     before = len(plan.calls)
     assert told_nothing(peer)
     return [name for name in plan.calls[before:] if name != "beat"]
