@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from attrs import Attribute, field
 
 from ..core import group, rendezvous
+from ..core.rendezvous import Comparison
 from ..core.values import frozen
 from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile, place_label, rank_policy_label
 
@@ -276,8 +277,21 @@ class LaunchSettings:
         policy = [rank_policy_label(self.rank_keys)] if self.rank_keys else []
         labels = tuple(sorted((*self.labels, *given, *policy)))
         serves = self.serves_store or None
-        own = self.program.identity
-        return Profile(endpoint, self.local_world_size, self.role, host, labels, *own, serves_store=serves)
+        name, content = self.program.identity
+        told = name, content, self._arguments()
+        return Profile(endpoint, self.local_world_size, self.role, host, labels, *told, serves_store=serves)
+
+    def _arguments(self) -> str:
+        """Return a checksum of the program's arguments, keyed by the job's name; nothing where nobody compares it."""
+        words = self.program.arguments if isinstance(self.program, Program) else ()
+        is_alone = self.rendezvous.limits.max_nodes == 1 and self.rendezvous.same_program is not Comparison.ARGUMENTS
+        if not words or is_alone or self.rendezvous.same_program is Comparison.NONE:
+            return ""
+        import hashlib  # a job of one node needs none
+
+        key = hashlib.sha256(self.run_id.encode(errors="surrogateescape")).digest()
+        text = "\0".join(words).encode(errors="surrogateescape")
+        return hashlib.blake2b(text, digest_size=8, key=key).hexdigest()
 
     @local_world_size.validator
     def _some_workers(self, attribute: Attribute[int], value: int) -> None:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from attrs import evolve
+
 from ..adapters.agent.watchdogs import HEALTH_PORT, TIMER_FILE
 from ..adapters.launch_settings import (
     STACKS_SIGNAL,
@@ -46,6 +48,9 @@ STUCK_AFTER = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT"
 STACKS_VARIABLE = "ELASTIC_STACKS_SIGNAL"
 """The signal at which workers write their stacks, by number, or off."""
 
+ANY_JOB = "none"
+"""The name of a job that was given none, on an endpoint where nodes meet."""
+
 Read = TypeVar("Read")
 
 
@@ -55,10 +60,13 @@ def launch_settings(
     """Return what the agent is to do. Without `--local-addr` its address is one of this host alone. Raises Mistake."""
     spans, logs = rendezvous_settings(options), _logs(options, environment)
     signum = environment.get(STACKS_VARIABLE) or str(STACKS_SIGNAL)
+    run_id = options.rdzv_id or _run_id(options, where)
+    if run_id == ANY_JOB and not options.rdzv_id and "same_program" not in options.rdzv_conf:
+        spans = evolve(spans, same_program=rendezvous.Comparison.ARGUMENTS)
     return LaunchSettings(
         program=program,
         local_world_size=options.nproc_per_node,
-        run_id=options.rdzv_id or _run_id(options, where),
+        run_id=run_id,
         role=options.role,
         slot=options.node_id or _slot(options),
         place=slurm.place(environment) if options.node_rank is None else (options.node_rank,),
@@ -106,7 +114,7 @@ def _run_id(options: LaunchOptions, where: Place | EtcdPlace) -> str:
         return where.run_id
     alone = isinstance(where, Place) and where.endpoint is None
     placed = options.is_static and (options.rdzv_endpoint or options.master_port)
-    return os.urandom(8).hex() if alone and not placed else "none"
+    return os.urandom(8).hex() if alone and not placed else ANY_JOB
 
 
 def _slot(options: LaunchOptions) -> str | None:

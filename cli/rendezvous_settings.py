@@ -138,7 +138,13 @@ def _reader(setting: Attribute[Any]) -> Callable[[str], Any]:
     """Return the function that reads this setting; its default tells the type."""
     if isinstance(setting.default, bool):
         return values.yes_or_no
+    if isinstance(setting.default, rendezvous.Comparison):
+        return _comparison
     return values.seconds if isinstance(setting.default, float) else values.whole
+
+
+def _comparison(text: str) -> rendezvous.Comparison:
+    return rendezvous.Comparison.NAME if values.yes_or_no(text) else rendezvous.Comparison.NONE
 
 
 def _read(key: str, text: str, reader: Callable[[str], Any]) -> Any:

@@ -197,6 +197,8 @@ class Why(Enum):
     """The limits in the register differ from this agent's."""
     PROGRAM = "another program"
     """Other nodes of this role run a program of another name."""
+    ARGUMENTS = "other arguments"
+    """Another job runs here, by its program's arguments, and has no seat for this node."""
     LOOPBACK = "a loopback address"
     """Nodes of several hosts cannot meet where one of them has an address that leads each host to itself."""
     UNFIT = "unfit"
@@ -277,6 +279,8 @@ class Profile:
     """The name of the program that its workers run; empty where nobody says it."""
     content: str = field(default="", validator=_text_or_none)
     """A checksum of that program's file; empty where there is none."""
+    arguments: str = field(default="", validator=_text_or_none)
+    """A checksum of that program's arguments; empty where nobody compares them."""
     link_port: int = field(default=0, validator=_between(0, PORT_MAX))
     """The port of `endpoint`'s address at which other agents watch this one; 0: they judge it by its heartbeats alone."""
     party: Party | None = None

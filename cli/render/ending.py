@@ -92,6 +92,11 @@ def _refused(refused: Refused, report: Report) -> str:
                 f"refused: {text}; another job has this --rdzv-id ({settings.run_id}): choose another one, "
                 "or allow it with --rdzv-conf=same_program=false"
             )
+        case Why.ARGUMENTS:
+            return (
+                f"refused: {text}; give each job an --rdzv-id of its own, or have this node for a spare by "
+                "--rdzv-conf=same_program=false"
+            )
         case Why.LOOPBACK:
             return (
                 f"refused: {text}; a loopback address leads each host to itself: there, write an address of that host in "

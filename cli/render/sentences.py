@@ -45,15 +45,16 @@ def round_began(world: World, took_s: float) -> str:
 
 
 def other_contents(world: World, state: RendezvousState | None) -> str:
-    """Return a warning that one program is not the same file on all nodes of its role; nothing if it is."""
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    """Return a warning that one program is not the same file on all nodes of its role, or has not the same arguments.
+    Otherwise return nothing."""
+    found: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     name = naming(state, world)
     for node, its in zip(world.nodes, world.profiles, strict=True):
-        if its.content:
-            found.setdefault((its.role, its.program), {}).setdefault(its.content, []).append(name(node, its.host))
-    differ = [(program, contents) for (_, program), contents in found.items() if len(contents) > 1]
-    said = (f"{program} is not the same file on all nodes: {_apart(contents.values())}" for program, contents in differ)
-    return "; ".join(said)
+        for what, value in (("is not the same file", its.content), ("has not the same arguments", its.arguments)):
+            if value:
+                found.setdefault((its.role, its.program, what), {}).setdefault(value, []).append(name(node, its.host))
+    differ = [(program, what, values) for (_, program, what), values in found.items() if len(values) > 1]
+    return "; ".join(f"{program} {what} on all nodes: {_apart(values.values())}" for program, what, values in differ)
 
 
 def _apart(groups: Iterable[Sequence[str]]) -> str:

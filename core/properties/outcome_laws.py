@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from ..group import Phase, Stopped
 from ..group.state import KILL_S, Closed, Drained, Gone, Over, Refused, Unawaited
-from ..rendezvous import Arrive, Close, Complete, Drain, End, Held, Leave, Overdue, RendezvousState, Status
+from ..rendezvous import Arrive, Close, Comparison, Complete, Drain, End, Held, Leave, Overdue, RendezvousState, Status
 from ..rendezvous.context import GROWN_RUNS, Handler, dead
 from ..rendezvous.handlers import close, drain, join, leave, linger, watch
 from ..rendezvous.operations import LINGER_S
+from ..rendezvous.state import AWAY
 from ..world import Node, Verdict, Why
 from .facts import Decided, GaveUp, Operated, Stepped, WaitsForever
 from .law import ARMED, EXCUSED, Answers, law
@@ -175,10 +176,23 @@ def _of_arrival(it: Decided) -> Iterator[str]:
         return
     if state.limits != settings.limits:
         yield f"{me} takes a seat in a job of other limits"
-    if settings.same_program and is_beside_another_program(state, me, it.edit.profile):
+    if settings.same_program is not Comparison.NONE and is_beside_another_program(state, me, it.edit.profile):
         yield f"{me} takes a seat beside another program"
     if apart := beyond_a_loopback(state, me, it.edit.profile) - dead(it.held, it.at):
         yield f"{me} takes a seat beside {min(apart)}, and one of them has a loopback address"
+    if rivals := _rivals(state, it.held) - dead(it.held, it.at):
+        yield f"{me} takes a seat that {min(rivals)} and its job have not for it, by its arguments"
+
+
+def _rivals(state: RendezvousState, held: Held) -> set[Node]:
+    """Return the nodes of its role that run with other arguments, where that job has no seat for this node."""
+    mine = held.profile.arguments
+    is_full = state.limits.max_nodes == 1 or (state.complete and state.room <= len(state.wait_list))
+    if not mine or held.settings.same_program is not Comparison.ARGUMENTS or not is_full:
+        return set()
+    others = [(node, seat.profile) for node, seat in state.seats.items() if seat.status not in AWAY]
+    alike = [(node, its) for node, its in others if node.slot != held.node.slot and its.role == held.profile.role]
+    return {node for node, its in alike if its.arguments and its.arguments != mine}
 
 
 def _of_silence(past: Past, it: GaveUp) -> Iterator[str]:
@@ -214,6 +228,8 @@ def _of_refusal(it: GaveUp) -> Iterator[str]:
         yield f"{me} may not drain itself, as if an operator had asked"
     if why is Why.PROGRAM and all(seat.profile.program in ("", it.held.profile.program) for seat in seats.values()):
         yield f"{me} is refused for its program, which is that of all"
+    if why is Why.ARGUMENTS and not (state and _rivals(state, it.held)):
+        yield f"{me} is refused for its arguments, and no other job keeps it out"
     if why is Why.LOOPBACK and not (state and beyond_a_loopback(state, me, it.held.profile)):
         yield f"{me} is refused for a loopback address, and there is none"
 

@@ -108,7 +108,7 @@ from .handlers import close, done, drain, end, join, leave, linger, reserve, wat
 from .lives import Deed, Restore, outranks, restored, verify_restore
 from .memory import gathered, heard, introduced, joined, proposed, saw, silent, unanswered, unreadable, woke
 from .operations import operation
-from .settings import FailureLimit, Settings
+from .settings import Comparison, FailureLimit, Settings
 from .state import Ended, Failing, Limits, RendezvousState, Seat, Status, Token, blank
 from .turn import Decision, Gather, Observe, Propose, Raise, Return, Wait, Write, turn
 from .verify import verify, verify_step
@@ -122,6 +122,7 @@ __all__ = [
     "Ask",
     "Client",
     "Close",
+    "Comparison",
     "Complete",
     "Context",
     "Counted",

@@ -60,7 +60,7 @@ from .state import (
     note_columns,
 )
 
-FORMAT = 7
+FORMAT = 8
 BYTES_MAX = 8 * 2**20
 """The most bytes of a register, compressed or not. A larger value is refused unread."""
 PLAIN_MAX = 4_096
@@ -142,6 +142,7 @@ class _Profile(_Wire, omit_defaults=True):
     labels: Labels
     program: Text
     content: Text
+    arguments: Text
     link_port: LinkPort
     party: PartyWire | None = None
     serves_store: bool = False
@@ -168,6 +169,7 @@ class _Columns(_Wire, omit_defaults=True):
     labels: Annotated[tuple[Labels, ...], SEATS]
     program: Annotated[tuple[Text, ...], SEATS]
     content: Annotated[tuple[Text, ...], SEATS]
+    arguments: Annotated[tuple[Text, ...], SEATS]
     link_port: Annotated[tuple[LinkPort, ...], SEATS]
     party: Annotated[tuple[PartyWire | None, ...], SEATS]
     slot: Annotated[tuple[Marked, ...], SEATS]
@@ -297,11 +299,11 @@ def _to_columns(seats: tuple[_Seat, ...]) -> _Columns:
 
 
 _Row: TypeAlias = tuple[Any, ...]
-"""The fields of a seat. The first thirteen say which node it is, and what that says of itself."""
+"""The fields of a seat. The first fourteen say which node it is, and what that says of itself."""
 _Column: TypeAlias = tuple[Any, ...]
 """One field of all seats."""
-_OWN = 13
-_SERVES = 10
+_OWN = 14
+_SERVES = 11
 """The place of `serves_store` in a row."""
 
 
@@ -351,14 +353,19 @@ def _seat_to_wire(node: Node, seat: Seat) -> _Seat:
 
 
 _Told: TypeAlias = tuple[
-    str, int, int, str, str, tuple[tuple[str, str], ...], str, str, int, tuple[str, int] | None, bool
+    str, int, int, str, str, tuple[tuple[str, str], ...], str, str, str, int, tuple[str, int] | None, bool
 ]
 
 
 def _profile_to_wire(profile: Profile) -> _Told:
     endpoint, party = profile.endpoint, profile.party
     told = profile.local_world_size, profile.role, profile.host, profile.labels, profile.program, profile.content
-    further = profile.link_port, (party.name, party.size) if party else None, bool(profile.serves_store)
+    further = (
+        profile.arguments,
+        profile.link_port,
+        (party.name, party.size) if party else None,
+        bool(profile.serves_store),
+    )
     return endpoint.address, endpoint.port, *told, *further
 
 
@@ -366,7 +373,12 @@ def _profile(wire: _Profile) -> Profile:
     endpoint = Endpoint(wire.address, wire.port)
     told = wire.local_world_size, wire.role, wire.host, wire.labels, wire.program, wire.content
     return Profile(
-        endpoint, *told, wire.link_port, Party(*wire.party) if wire.party else None, wire.serves_store or None
+        endpoint,
+        *told,
+        wire.arguments,
+        wire.link_port,
+        Party(*wire.party) if wire.party else None,
+        wire.serves_store or None,
     )
 
 
@@ -455,10 +467,11 @@ def _found(own: tuple[_Column, ...], last: _People) -> _People:
 
 def _node_and_profile(
     address: str, port: int, size: int, role: str, host: str, labels: tuple[tuple[str, str], ...], program: str,
-    content: str, link_port: int, party: tuple[str, int] | None, serves: bool, slot: str, incarnation: int,
+    content: str, arguments: str, link_port: int, party: tuple[str, int] | None, serves: bool, slot: str, incarnation: int,
 ) -> tuple[Node, Profile]:  # fmt: skip
-    told = role, host or address, labels, program, content, link_port, Party(*party) if party else None, serves or None
-    return Node(_unmarked(slot, address), incarnation), Profile(Endpoint(address, port), size, *told)
+    known, party_of = (role, host or address, labels, program, content, arguments), Party(*party) if party else None
+    profile = Profile(Endpoint(address, port), size, *known, link_port, party_of, serves or None)
+    return Node(_unmarked(slot, address), incarnation), profile
 
 
 _KNOWN = _Known()

@@ -20,7 +20,7 @@ from ..values import frozen
 from ..violation import Finding
 from ..world import Ending, Generation, Life, Node, Profile, Why, World, WorldId
 from .actions import Action, Drain, Proposal
-from .settings import Settings
+from .settings import Comparison, Settings
 from .sightings import Sightings
 from .state import AWAY, MEMBERS, Failing, RendezvousState, Seat, Status, Token, later_start
 
@@ -36,7 +36,7 @@ class Fact(Enum):
     DEAD = "somebody seated is dead"
     ASIDE = "my node is set aside"
     LATER = "a later start of my slot has a seat"
-    APART = "a loopback address is between me and a node of another host"
+    BARRED = "nodes that have a seat keep me from one, if they live"
 
     __hash__ = object.__hash__  # as for Status
 
@@ -231,22 +231,20 @@ class Context:
     def stranger(self) -> Node | None:
         """Return a node of my role that runs a program of another name; None if there is none, or if that is allowed."""
         mine = self.held.profile
-        if self.state is None or not self.settings.same_program or not mine.program:
+        if self.state is None or self.settings.same_program is Comparison.NONE or not mine.program:
             return None
         others = ((node, seat.profile) for node, seat in self.state.seats.items() if seat.status not in AWAY)
         return next((node for node, its in others if node.slot != self.me.slot and _differ(mine, its)), None)
 
     @property
-    def beyond_a_loopback(self) -> tuple[Node, ...]:
-        """The nodes of other hosts with a seat and a loopback address, all if I have one; none while I have a seat."""
-        if self.state is None or self.seat is not None:
-            return ()
-        return beyond_a_loopback(self.held.profile, self.me, self.state)
+    def barring(self) -> Mapping[Node, Why]:
+        """The nodes that keep me from a seat if they live, each with the reason; none while I have a seat."""
+        return barring(self.held) if self.state is not None and self.seat is None else {}
 
     @property
-    def out_of_reach(self) -> tuple[Node, ...]:
+    def barred_by(self) -> Mapping[Node, Why]:
         """Those of them that may live."""
-        return tuple([node for node in self.beyond_a_loopback if node not in self.dead])
+        return {node: why for node, why in self.barring.items() if node not in self.dead}
 
     @property
     def later(self) -> Node | None:
@@ -416,19 +414,27 @@ def _differ(mine: Profile, its: Profile) -> bool:
     return its.role == mine.role and its.program not in ("", mine.program)
 
 
-def beyond_a_loopback(mine: Profile, me: Node, state: RendezvousState) -> tuple[Node, ...]:
-    """Return the nodes of other hosts and slots that have a seat and a loopback address; all of those if I have one."""
-    local = mine.has_loopback
-    return tuple(
-        [
-            node
-            for node, seat in state.seats.items()
-            if (local or seat.profile.has_loopback)
-            and seat.profile.host != mine.host
-            and seat.status not in AWAY
-            and node.slot != me.slot
-        ]
-    )
+def barring(held: Held) -> Mapping[Node, Why]:
+    """Return the nodes of other slots that keep this node, which has no seat, from one, if they live; each with the reason.
+
+    A loopback address leads each host to itself, so the workers of two hosts do not meet where a node has one. And a job of
+    other arguments is another job, where its world has no room for this node, or can have one node only.
+    """
+    mine, state = held.profile, held.state
+    if state is None:
+        return {}
+    is_full = state.limits.max_nodes == 1 or (state.complete and state.fills_up)
+    compares = bool(mine.arguments) and held.settings.same_program is Comparison.ARGUMENTS and is_full
+    others = {node: seat.profile for node, seat in state.seats.items() if seat.status not in AWAY}
+    found = dict[Node, Why]()
+    for node, its in others.items():
+        if node.slot == held.node.slot:
+            continue
+        if its.host != mine.host and (its.has_loopback or mine.has_loopback):
+            found[node] = Why.LOOPBACK
+        elif compares and its.role == mine.role and its.arguments not in ("", mine.arguments):
+            found[node] = Why.ARGUMENTS
+    return found
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:

@@ -59,8 +59,8 @@ def join(ctx: Context, deadline: float) -> Action:
         return _too_late(ctx)
     if ctx.later:
         return Sync(min(deadline, ctx.later_lives_at))
-    if ctx.out_of_reach:
-        return Sync(min(deadline, ctx.lives_at(Fact.APART)))
+    if ctx.barred_by:
+        return Sync(min(deadline, ctx.lives_at(Fact.BARRED)))
     if chore := _evict(ctx):
         return chore
     if ctx.seat is None and state.complete and ctx.operation.holds_back:
@@ -207,8 +207,8 @@ def _refused(ctx: Context, state: RendezvousState) -> Fail | None:
             return Fail(Why.SUPERSEDED)
     if ctx.stranger:
         return Fail(Why.PROGRAM)
-    if ctx.out_of_reach and ctx.now >= ctx.lives_at(Fact.APART):
-        return Fail(Why.LOOPBACK)
+    if ctx.barred_by and ctx.now >= ctx.lives_at(Fact.BARRED):
+        return Fail(next(iter(ctx.barred_by.values())))
     return None
 
 

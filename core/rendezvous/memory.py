@@ -15,7 +15,7 @@ from ..evolving import evolve
 from ..violation import Finding, Violation
 from ..world import Life, Node, Profile, Why, WorldId
 from .actions import Proposal
-from .context import Fact, Found, Held, Proposed, Spans, Suspect, Trouble, beyond_a_loopback, dead
+from .context import Fact, Found, Held, Proposed, Spans, Suspect, Trouble, barring, dead
 from .links import Says
 from .lives import outranks
 from .sightings import Sighting, Sightings, observe, refreshed, signs_of_life
@@ -410,8 +410,8 @@ def _facts(held: Held, now: float) -> Mapping[Fact, object]:
         facts[Fact.DEAD] = True
     if held.node not in state.seats and (later := later_start(state, held.node)) in held.sightings.of:
         facts[Fact.LATER] = later
-    if held.node not in state.seats and beyond_a_loopback(held.profile, held.node, state):
-        facts[Fact.APART] = True
+    if held.node not in state.seats and barring(held):
+        facts[Fact.BARRED] = True
     if state.census[Status.ASIDE] and (seat := state.seats.get(held.node)) and seat.status is Status.ASIDE:
         facts[Fact.ASIDE] = seat.order
     return facts

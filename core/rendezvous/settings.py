@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import Enum
 from typing import Any
 
 from attrs import Attribute, field
@@ -38,6 +39,16 @@ class FailureLimit:
         """Return what a node tells: how often it has failed within the window, and how often it was set aside before."""
         cooldown_s = pause_s(asides + 1, self.within, COOLDOWN_MAX_S)
         return Failing(failures, cooldown_s if failures >= self.failures else 0.0)
+
+
+class Comparison(Enum):
+    """What of a newcomer's program must be as the others of its role have it."""
+
+    NONE = "false"
+    NAME = "true"
+    """Its name."""
+    ARGUMENTS = "arguments"
+    """Its name; and its arguments, where a job of others would have no seat for it."""
 
 
 @frozen
@@ -79,8 +90,8 @@ class Settings:
     """When more nodes than this have the same to write, they propose, and one writes for all."""
     helping_patience: float = field(validator=span)
     """How long a node that has proposed leaves it to the others to write for all; by default `patience`."""
-    same_program: bool = True
-    """A node is refused whose program has another name than that of the others of its role."""
+    same_program: Comparison = Comparison.NAME
+    """What a newcomer's program is compared by with those of its role."""
     max_node_failures: FailureLimit | None = None
     """How often a node may be the first cause of a failure before it is set aside; None: as often as the job may restart."""
     leased: bool = False

@@ -173,7 +173,7 @@ def _watched(ctx: Context) -> tuple[Node, ...]:
     would keep a store busy for minutes."""
     state, me = ctx.state, ctx.me
     if state is None or state.closed or ctx.seat is None:
-        return (ctx.later,) if ctx.later else ctx.beyond_a_loopback
+        return (ctx.later,) if ctx.later else tuple(ctx.barring)
     first = ctx.coordinator
     is_well = first is not None and not _is_silent(ctx, first) and not ctx.dead
     if first is not None and first != me and is_well:
@@ -276,8 +276,12 @@ def _explained(failure: Fail, ctx: Context) -> str:
         return f"the job runs with {_spelled(state.limits)}, this agent was given {_spelled(ctx.settings.limits)}"
     if failure.why is Why.PROGRAM and state is not None and (other := ctx.stranger):
         return f"{other} runs {state.seats[other].profile.program}, this node was given {ctx.held.profile.program}"
-    if failure.why is Why.LOOPBACK and state is not None and (others := ctx.out_of_reach):
-        other = others[0]
+    if failure.why is Why.ARGUMENTS and state is not None and ctx.barred_by:
+        other = next(iter(ctx.barred_by))
+        full = "may have one node" if state.limits.max_nodes == 1 else "is complete"
+        return f"{other} runs {state.seats[other].profile.program} with other arguments, and its job {full}"
+    if failure.why is Why.LOOPBACK and state is not None and ctx.barred_by:
+        other = next(iter(ctx.barred_by))
         its, mine = state.seats[other].profile, ctx.held.profile
         named = f"{other} on {its.host} has the address {its.endpoint.address}"
         return f"{named}, this node on {mine.host} has {mine.endpoint.address}"

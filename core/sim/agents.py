@@ -311,7 +311,9 @@ class Agents:
     def _profile(self, process: Process) -> Profile:
         """Return this node's profile, with an endpoint of its own for each start of its workers."""
         launch = process.launch
-        return self.setting.profile(process.node.slot, 2 + process.attempt.number, launch.program, launch.is_local)
+        return self.setting.profile(
+            process.node.slot, 2 + process.attempt.number, launch.program, launch.is_local, launch.arguments
+        )
 
     # --- standbys
 

@@ -85,7 +85,7 @@ FEATURES: Mapping[str, Feature] = {
     "hang-watch": Feature(4, "hang", (4.0, 9.0)),
     "shutdown": Feature(4, "shutdown", (0.1, 2.0, 6.0)),
     "standbys": Feature(5, "standbys", (0.3, 3.0)),
-    "named": Feature(2, "named", (1,)),
+    "named": Feature(2, "named", (1, 2)),
     "echoes": Feature(6, "echoes", (1,)),
     "long": Feature(53, "join", (LONG_S,), without=(15.0, 60.0)),
     "patient": Feature(51, "interval", (1.0 * SLOWER,), _slowly, without=(1.0,), plain=True),

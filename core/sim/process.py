@@ -52,6 +52,8 @@ class Launch:
     """It reads and writes this format of the register."""
     program: str = ""
     """Its workers run the program of this name; empty where no node says it."""
+    arguments: str = ""
+    """Their arguments; empty where nobody compares them."""
     is_local: bool = False
     """Its address leads each host to itself."""
     operator: bool = False

@@ -194,7 +194,8 @@ class World:
             return Kind.START_OTHER
         role = self.setting.profile(slot, 1).role
         those = (seat.profile for seat in register.seats.values() if seat.status not in AWAY)
-        return Kind.START_STRANGER if any(each.role == role and each.program == OTHER for each in those) else Kind.START
+        strange = (each.role == role and OTHER in (each.program, each.arguments) for each in those)
+        return Kind.START_STRANGER if any(strange) else Kind.START
 
     # --- processes come
 
@@ -208,8 +209,10 @@ class World:
         settings, limits = self._rendezvous, self._rendezvous.limits
         if kind is Kind.START_OTHER:
             settings = evolve(settings, limits=evolve(limits, max_restarts=limits.max_restarts + 1))
-        program = OTHER if kind is Kind.START_STRANGER else USUAL if self.setting.named else ""
-        launch = Launch(self.future.now, int(kind is Kind.START_NEXT), program, kind is Kind.START_LOCAL)
+        which, named = OTHER if kind is Kind.START_STRANGER else USUAL, self.setting.named
+        program = USUAL if named > 1 else which if named or which == OTHER else ""
+        arguments, is_local = which if named > 1 else "", kind is Kind.START_LOCAL
+        launch = Launch(self.future.now, int(kind is Kind.START_NEXT), program, arguments, is_local)
         self._begins(Node(slot, incarnation), settings, launch)
 
     def _succeeds(self, process: Process) -> None:
@@ -270,7 +273,9 @@ class World:
         offset = 0.0 if steady else setting.offset * choose(1_000) / 1_000
         rate = 1.0 + (0.0 if steady else setting.drift * (choose(2_001) - 1_000) / 1_000)
         own = Profile(Endpoint(node.slot, 1), 1)
-        profile = own if launch.operator else setting.profile(node.slot, 1, launch.program, launch.is_local)
+        profile = (
+            own if launch.operator else setting.profile(node.slot, 1, launch.program, launch.is_local, launch.arguments)
+        )
         life = Life(f"{name(node)}@{self.future.planned}")
         policy = self._policy or (partial(_signed, node) if setting.seed % 2 else None)
         held = Held(node, profile, settings, life, policy=policy)

@@ -87,6 +87,7 @@ SOMETIMES = (
     "a clock is behind: the successor of a dead start",
     "refused for its limits",
     "refused for its program",
+    "refused for its arguments",
     "refused for a loopback address",
     "refused for its format",
     "workers outlive their agent",
@@ -237,6 +238,7 @@ REFUSED = {
     Why.SUPERSEDED: "refused as superseded",
     Why.LIMITS: "refused for its limits",
     Why.PROGRAM: "refused for its program",
+    Why.ARGUMENTS: "refused for its arguments",
     Why.LOOPBACK: "refused for a loopback address",
 }
 

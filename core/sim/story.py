@@ -18,7 +18,7 @@ from attrs import Attribute, asdict, field, fields
 from ..group import Alone
 from ..group import Settings as GroupSettings
 from ..inprocess.exits import CANCELLED, FINAL, HEARD, JOB_OVER
-from ..rendezvous import FailureLimit, Limits, Settings
+from ..rendezvous import Comparison, FailureLimit, Limits, Settings
 from ..values import frozen
 from ..world import LOCAL_WORLD_SIZE_MAX, Endpoint, Node, Party, Profile, World, place_label, rank_policy_label
 from .kinds import Kind
@@ -155,8 +155,9 @@ class Setting:
     """1: their exit codes say what becomes of the job (`core/inprocess/exits`). 0: a worker that fails exits with 1."""
     first_target: int = 0
     """The job's first round waits for this many nodes without a last call. 0: for the maximum."""
-    named: int = field(default=0, validator=_no_or_yes)
-    """1: each node says which program its workers run, so another program beside it is refused."""
+    named: int = field(default=0, validator=_at_least(0))
+    """1: each node says which program its workers run, so another program beside it is refused. 2: it says with which
+    arguments, too, and strangers have other ones."""
     echoes: int = field(default=0, validator=_no_or_yes)
     """1: workers that fail raise, begin to end or are killed, and their peers fail with them. 0: one exits with 1."""
     hang: float = field(default=0.0, validator=_at_least(0))
@@ -209,6 +210,7 @@ class Setting:
             barrier_timeout=self.barrier or math.inf,
             max_node_failures=FailureLimit(self.node_failures, self.window) if self.node_failures else None,
             party_timeout=self.party_wait,
+            same_program=Comparison.ARGUMENTS if self.named > 1 else Comparison.NAME,
         )
 
     @property
@@ -233,7 +235,7 @@ class Setting:
         """How long workers may take to end that are told to."""
         return max(self.grace, self.shutdown)
 
-    def profile(self, slot: str, port: int, program: str = "", is_local: bool = False) -> Profile:
+    def profile(self, slot: str, port: int, program: str = "", is_local: bool = False, arguments: str = "") -> Profile:
         """Return what the node on this slot says of itself. Each start of its workers has a port of its own."""
         kind = self.slots.index(slot) % self.unlike if self.unlike > 1 else 0
         party = self._party(slot) if self.party > 1 else None
@@ -241,7 +243,8 @@ class Setting:
         if kind:
             role, labels = f"role{kind}", (place_label((self.unlike - kind,)), ("rack", str(kind)), *labels)
         endpoint = Endpoint("localhost" if is_local else slot, port)
-        return Profile(endpoint, self.workers + kind, role, slot, labels, program, link_port=self.links, party=party)
+        told = self.workers + kind, role, slot, labels, program, "", arguments
+        return Profile(endpoint, *told, link_port=self.links, party=party)
 
     def _party(self, slot: str) -> Party:
         which = self.slots.index(slot) // self.party

@@ -17,7 +17,7 @@ from .plain import made, plain
 from .steps import Header, Step, Trace, step_at
 
 NAME = "elastic trace"
-FORMAT = 7
+FORMAT = 8
 READERS = {4: "elastic 0.1.0"}
 """Format -> the version of elastic that reads it, for formats that this version does not read."""
 LINE_MAX = 2 * BYTES_MAX

@@ -311,6 +311,7 @@ def test_nodes_that_share_a_host_are_told_apart_by_their_slots() -> None:
 WAITING = "round 0: waiting for 1 of 2 nodes · here: gpu-02 · not yet seen: 1"
 LIMITS = "the job runs with --nnodes=2:2 --max-restarts=1, this agent was given --nnodes=3:3 --max-restarts=1"
 OTHER = "a#1 runs train.py, this node was given eval.py"
+RIVAL = "a#1 runs train.py with other arguments, and its job may have one node"
 LOCAL = "a#1 on gpu-01 has the address localhost, this node on gpu-02 has 10.0.0.7"
 REFUSED = {
     Why.CLOSED: (
@@ -321,6 +322,13 @@ REFUSED = {
         OTHER,
         (
             f"refused: {OTHER}; another job has this --rdzv-id (none): choose another one, or allow it with "
+            "--rdzv-conf=same_program=false"
+        ),
+    ),
+    Why.ARGUMENTS: (
+        RIVAL,
+        (
+            f"refused: {RIVAL}; give each job an --rdzv-id of its own, or have this node for a spare by "
             "--rdzv-conf=same_program=false"
         ),
     ),

@@ -29,7 +29,7 @@ from elastic.cli.main import run
 from elastic.cli.mistakes import Mistake
 from elastic.cli.option import Option
 from elastic.core.hangs import HangSettings
-from elastic.core.rendezvous import FailureLimit, Limits
+from elastic.core.rendezvous import Comparison, FailureLimit, Limits
 from elastic.core.world import Endpoint
 
 Parse = Callable[..., LaunchSettings]
@@ -328,8 +328,18 @@ def test_the_ttl_is_set_by_its_parts(settings: Parse, capfd: pytest.CaptureFixtu
 
 
 def test_a_job_may_allow_programs_of_several_names(settings: Parse) -> None:
-    assert settings("x").rendezvous.same_program
-    assert not settings("--rdzv-conf=same_program=false", "x").rendezvous.same_program
+    assert settings("x").rendezvous.same_program is Comparison.NAME
+    assert settings("--rdzv-conf=same_program=false", "x").rendezvous.same_program is Comparison.NONE
+
+
+def test_arguments_are_compared_where_nobody_has_named_the_job(settings: Parse) -> None:
+    def compares(*options: str) -> Comparison:
+        return settings("--nnodes=1:2", "--rdzv-endpoint=localhost:7", *options, "x").rendezvous.same_program
+
+    assert compares() is Comparison.ARGUMENTS
+    assert compares("--rdzv-conf=same_program=true") is Comparison.NAME
+    assert compares("--rdzv-id=none") is Comparison.NAME
+    assert compares("--rdzv-id=77") is Comparison.NAME
 
 
 def test_an_unknown_key_is_named_with_the_nearest_one_and_the_job_goes_on(

@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from jobs import CONF, Jobs, alive, codes, end, kill, lose, only_in, run, slots, worlds
-from launches import PROGRAMS
+from jobs import CONF, STAY, Jobs, alive, codes, end, kill, lose, only_in, run, slots, worlds
+from launches import PROGRAMS, Launcher
+from ports import reserved
 from processes import dies
 
 from elastic.core.rendezvous import Status
@@ -104,6 +105,41 @@ def test_a_second_job_with_the_id_of_one_that_has_succeeded_runs_nothing_and_end
     assert second.code == 3
     assert second.lines[-1].startswith("nothing ran here: the job had succeeded before this node came; store ")
     assert second.lines[-1].endswith(f" remembers job {first.run_id}, a new job has another --rdzv-id")
+
+
+@pytest.mark.parametrize("nnodes", ["1", "1:2"])
+def test_a_second_job_on_an_endpoint_is_refused_where_it_would_be_a_spare_of_the_first(
+    launch: Launcher, nnodes: str
+) -> None:
+    """Of a sweep of eight jobs that were given no id, seven had run nothing, and ended with 0."""
+    with reserved() as port:
+        meet = (f"--nnodes={nnodes}", f"--rdzv-endpoint=localhost:{port}", f"--rdzv-conf={CONF}last_call_timeout=0.1")
+    first = [launch(*meet, STAY, "--lr=1")]
+    first[0].hears(1)
+    if nnodes != "1":
+        first.append(launch(*meet, STAY, "--lr=1"))
+        run(first)
+    second = launch(*meet, STAY, "--lr=2").ends()
+    assert second.code == 3 and not second.out
+    assert "runs stay.py with other arguments" in second.lines[-1]
+    assert "give each job an --rdzv-id of its own" in second.lines[-1]
+    assert codes(end(first)) == [0] * len(first)
+
+
+def test_nodes_with_other_arguments_form_a_job_with_a_warning_and_a_spare_with_an_id_stays(launch: Launcher) -> None:
+    """Arguments differ by node in real jobs: `--node_rank`, or paths."""
+    with reserved() as port:
+        meet = (
+            "--nnodes=2",
+            f"--rdzv-endpoint=localhost:{port}",
+            "--rdzv-id=sweep",
+            f"--rdzv-conf={CONF}last_call_timeout=0.1",
+        )
+    agents = [launch(*meet, f"--node-id={which}", STAY, f"--part={which}") for which in "ab"]
+    agents[0].says("stay.py has not the same arguments on all nodes: ")
+    spare = launch(*meet, "--node-id=c", STAY, "--part=c")
+    spare.says("spare")
+    assert codes(end([*agents, spare])) == [0, 0, 0]
 
 
 @only_in("tcpstore")

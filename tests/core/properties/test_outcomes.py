@@ -46,6 +46,7 @@ from elastic.core.properties.facts import (
 from elastic.core.properties.judge import Judge
 from elastic.core.rendezvous import (
     Arrive,
+    Comparison,
     Complete,
     Done,
     Drain,
@@ -554,7 +555,7 @@ def test_a_node_of_another_program_takes_no_seat() -> None:
     for program, number in (("other.py", "O2"), ("train.py", None), ("", None)):
         assert broken(Decided(holding("c", named), Arrive(evolve(profile("c"), program=program)), 1.0)) == number
     other = evolve(profile("c"), program="other.py")
-    allowed = Settings(limits=state.limits, same_program=False)
+    allowed = Settings(limits=state.limits, same_program=Comparison.NONE)
     assert broken(Decided(holding("c", named, allowed), Arrive(other), 1.0)) is None
     assert broken(Decided(holding("c", named), Arrive(evolve(other, role="another")), 1.0)) is None
 

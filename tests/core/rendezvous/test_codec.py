@@ -94,6 +94,7 @@ def test_the_bytes_are_json_with_a_format_number_and_words_for_people() -> None:
                 "labels": [],
                 "program": "",
                 "content": "",
+                "arguments": "",
                 "link_port": 0,
             }
         ],
@@ -125,12 +126,12 @@ VALID = encode(CLOSED)
         b"[]",
         b"7",
         b"{}",
-        b'{"format": 7}',
+        b'{"format": 8}',
         pickle.dumps(CLOSED.token),
         VALID + b"}",
         VALID + VALID,
         VALID.replace(b"life", b"l\xffe", 1),
-        b'{"format":7,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"format":8,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b"[" * 1_000_000,
         b'{"a":' * 100_000,
     ],
@@ -323,7 +324,7 @@ def test_columns_that_are_longer_than_the_others_are_refused(names: list[str]) -
         (zlib.compress(b"garbage"), "no register state: "),
         (zlib.compress(LARGE), "no register state: "),
         (zlib.compress(b" " * (BYTES_MAX + 1)), f"more than the {BYTES_MAX} that a register may hold"),
-        (zlib.compress(b'{"format": 8}'), "format 8, this version reads format 7"),
+        (zlib.compress(b'{"format": 9}'), "format 9, this version reads format 8"),
     ],
     ids=["cut", "longer", "nothing", "broken", "no zlib", "no JSON", "compressed twice", "huge inside", "newer"],
 )
@@ -380,20 +381,20 @@ def test_what_is_noted_beside_a_state_as_it_is_read_is_what_it_says_itself(state
     assert noted == {name: getattr(evolve(read), name) for name in noted}
 
 
-@pytest.mark.parametrize("number", [0, 6, 8])
+@pytest.mark.parametrize("number", [0, 7, 9])
 def test_another_format_is_refused_though_the_rest_can_be_read(number: int) -> None:
-    with pytest.raises(Refused, match=f"format {number}, this version reads format 7"):
+    with pytest.raises(Refused, match=f"format {number}, this version reads format 8"):
         decode(put(wire(), ("format",), number))
 
 
 def test_a_register_of_the_first_format_is_refused_by_its_number() -> None:
-    with pytest.raises(Refused, match="format 1, this version reads format 7"):
+    with pytest.raises(Refused, match="format 1, this version reads format 8"):
         decode(b'{"format": 1, "life": "life", "version": 3}')
 
 
 def test_a_newer_format_is_refused_by_its_number_whatever_else_it_holds() -> None:
-    with pytest.raises(Refused, match="format 8, this version reads format 7"):
-        decode(b'{"format": 8, "seats": {"new": "shape"}}')
+    with pytest.raises(Refused, match="format 9, this version reads format 8"):
+        decode(b'{"format": 9, "seats": {"new": "shape"}}')
 
 
 SEAT = ("seats", 0)

@@ -27,6 +27,7 @@ from elastic.core.rendezvous import (
     Action,
     Arrive,
     Close,
+    Comparison,
     Complete,
     Done,
     End,
@@ -180,6 +181,44 @@ def on_host(host: str, address: str) -> Profile:
     return Profile(Endpoint(address, 1), host=host)
 
 
+@pytest.mark.parametrize(("size", "who"), [("1", "a"), ("1:2", "a b")])
+def test_join_with_other_arguments_is_refused_where_the_job_has_no_seat_for_it(size: str, who: str) -> None:
+    def decided(arguments: str, compares: Comparison = Comparison.ARGUMENTS, role: str = "default") -> Action:
+        state = running(who, size)
+        seats = {each: evolve(seat, profile=with_arguments("1f", "default")) for each, seat in state.seats.items()}
+        held = holding("c", evolve(state, seats=seats), Settings(state.limits, same_program=compares))
+        mine = evolve(held, profile=with_arguments(arguments, role))
+        return action(join, seen_silent(mine, "", who, until=10.0), now=10.0)
+
+    assert decided("2e") == Fail(Why.ARGUMENTS)
+    assert isinstance(decided("1f"), Arrive)
+    assert isinstance(decided(""), Arrive)
+    assert isinstance(decided("2e", role="reader"), Arrive)
+    assert isinstance(decided("2e", Comparison.NAME), Arrive)
+    assert isinstance(decided("2e", Comparison.NONE), Arrive)
+
+
+def test_join_with_other_arguments_is_taken_while_the_job_has_a_seat_for_it() -> None:
+    """Arguments may differ by node."""
+    for state in (arrived(register("1:2"), "a"), running("a", "1:2")):
+        seats = {node("a"): evolve(state.seats[node("a")], profile=with_arguments("1f", "default"))}
+        settings = Settings(state.limits, same_program=Comparison.ARGUMENTS)
+        held = holding("c", evolve(state, seats=seats), settings)
+        assert isinstance(action(join, evolve(held, profile=with_arguments("2e", "default"))), Arrive)
+
+
+def test_join_with_other_arguments_is_refused_by_a_job_of_one_node_that_forms() -> None:
+    opened = edited(running("a", "1", restarts=1), "a", End(0, Why.FAILED))
+    seats = {node("a"): evolve(opened.seats[node("a")], profile=with_arguments("1f", "default"))}
+    settings = Settings(opened.limits, same_program=Comparison.ARGUMENTS)
+    held = evolve(holding("c", evolve(opened, seats=seats), settings), profile=with_arguments("2e", "default"))
+    assert action(join, seen_silent(held, "", "a", until=10.0), now=10.0) == Fail(Why.ARGUMENTS)
+
+
+def with_arguments(arguments: str, role: str) -> Profile:
+    return evolve(profile("c"), program="train.py", arguments=arguments, role=role)
+
+
 NUMBER = "10.0.0.7"
 
 
@@ -210,7 +249,7 @@ def test_a_later_start_of_a_slot_may_be_on_another_host() -> None:
 
 
 def test_join_with_a_program_of_another_name_is_taken_where_nobody_compares() -> None:
-    allowed = evolve(holding("c", seated_with("train.py")).settings, same_program=False)
+    allowed = evolve(holding("c", seated_with("train.py")).settings, same_program=Comparison.NONE)
     for held in (
         evolve(holding("c", seated_with("train.py")), profile=runs("c", "eval.py"), settings=allowed),
         evolve(holding("c", seated_with("")), profile=runs("c", "eval.py")),

@@ -52,7 +52,7 @@ def told(further: Sequence[object] = (), **changes: object) -> bytes:
 
 
 def test_a_proposal_names_no_fields() -> None:
-    where, told = ["fe80::1", 65535, 8, "trainer", "gpu-01"], [[["rack", "r 7"], ["zone", "ü"]], "", "", 0, None]
+    where, told = ["fe80::1", 65535, 8, "trainer", "gpu-01"], [[["rack", "r 7"], ["zone", "ü"]], "", "", "", 0, None]
     assert json.loads(encode_proposal(BACK)) == [FORMAT, ["life", 3], 17, [*where, *told, False], None, False]
     older = [FORMAT, ["life", 3], 17, [*where, *told], None, False]
     assert decode_proposal(json.dumps(older).encode()) == BACK
@@ -77,7 +77,7 @@ def test_a_proposal_names_no_fields() -> None:
         (told(life=["a\nb", 1]), "no proposal: "),
         (told(stale_before="3"), "no proposal: "),
         (told(["red"]), "no proposal: Expected `array` of at most length 6"),
-        (told(arrive=[*json.loads(told())[3], "red"]), "no proposal: Expected `array` of at most length 11"),
+        (told(arrive=[*json.loads(told())[3], "red"]), "no proposal: Expected `array` of at most length 12"),
         (told(format=1), f"no proposal: format 1, this version reads format {FORMAT}"),
     ],
     ids=lambda value: f"{value[:24]!r}",

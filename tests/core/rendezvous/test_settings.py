@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from elastic.core.rendezvous import Limits, Settings
+from elastic.core.rendezvous import Comparison, Limits, Settings
 from elastic.core.rendezvous.settings import Settings as Spans
 
 SPANS = [
@@ -76,4 +76,4 @@ def test_the_defaults_are_the_protocols() -> None:
     assert (settings.overdue_timeout, settings.ttl, settings.keep_alive_interval) == (45, 5, 1)
     assert (settings.party_timeout, settings.barrier_timeout, settings.replace_timeout) == (10, math.inf, 0)
     assert (settings.helping_above, settings.first_target, settings.first_call_timeout) == (8, 0, None)
-    assert (settings.same_program, settings.max_node_failures, settings.leased) == (True, None, False)
+    assert (settings.same_program, settings.max_node_failures, settings.leased) == (Comparison.NAME, None, False)

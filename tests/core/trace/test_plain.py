@@ -97,6 +97,7 @@ def test_it_reads_well() -> None:
             "labels": [],
             "program": "",
             "content": "",
+            "arguments": "",
             "link_port": 0,
         },
     }
@@ -137,7 +138,7 @@ def test_text_that_is_no_text_is_made_one() -> None:
         ([["a"]], tuple[tuple[str, str], ...], "a list of 2, not of 1"),
         ([], Mapping[Node, int | None], "an object is wanted, not []"),
         ("jumping", Literal["running"], "'jumping' is not known"),
-        ({"format": 1}, RendezvousState, "format 1, this version reads format 7"),
+        ({"format": 1}, RendezvousState, "format 1, this version reads format 8"),
         ({"min_nodes": 0, "max_nodes": 1, "max_restarts": 0, "agreed": ""}, Limits, "min_nodes: at least 1, not 0"),
     ],
 )

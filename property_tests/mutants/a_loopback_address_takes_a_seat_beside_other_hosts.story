@@ -1,5 +1,0 @@
-# a loopback address takes a seat beside other hosts
-# O2: a#1 takes a seat beside b#1, and one of them has a loopback address
-world nodes=2 max=1
-start-local b
-pass 1
