@@ -15,6 +15,7 @@ from ..group import Phase
 from ..properties.facts import Wrote
 from ..properties.law import Law, Strength
 from ..rendezvous import End, RendezvousState, Restore, Violation
+from ..rendezvous.state import later_start
 from ..world import Node, Why, WorldId
 from .kinds import Costs, Kind
 from .network import ANSWER_TIMEOUT_S
@@ -30,8 +31,8 @@ R12 = Law(
     "R12",
     "A world that the store loses stands again after 3 heartbeat intervals (3 more after an outage, one question more "
     "for each that is lost); until it ends for a reason of its own, each member that is well runs it, and each spare "
-    "that is well has a seat; an agent of another version that writes first, a copy that shows the job's verdict, and a "
-    "notice that a member has, excuse it.",
+    "that is well has a seat, or a later start of its slot has it; an agent of another version that writes first, a "
+    "copy that shows the job's verdict, and a notice that a member has, excuse it.",
     "the store loses a complete round",
 )
 
@@ -177,7 +178,8 @@ class LostWorlds:
         for process in processes:
             if process.node in lost.members and not _runs(process, lost.id):
                 raise Violation("R12", f"round {lost.id.round} was lost while {process.name} was well: it has stopped")
-            if process.node in lost.spares and process.node not in register.seats:
+            has_seat = process.node in register.seats or later_start(register, process.node)
+            if process.node in lost.spares and not has_seat:
                 raise Violation("R12", f"round {lost.id.round} was lost while {process.name} was well: it has no seat")
 
 
