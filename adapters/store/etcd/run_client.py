@@ -62,8 +62,8 @@ class RunClient:
         return self.learn(answer.header, answer.kvs)
 
     def learn(self, header: Any, kvs: Sequence[Any]) -> Seen:
-        """Keep the register that an answer to `both` shows. If somebody has deleted `life`, no write would land any more: it
-        is written again, from the register."""
+        """Keep the register that an answer to `both` shows. If somebody has deleted `life`, or has put an older one of the
+        two back, no write would land any more: `life` is written again, from the register."""
         if restoring := self.keys.restoring(kvs):
             self.ask(transacted, restoring)
             return self.read()

@@ -138,17 +138,20 @@ class Keys:
         return rpc.TxnRequest(compare=compare, success=success, failure=[asked(self.both())])
 
     def restoring(self, kvs: Iterable[Any]) -> Any:
-        """Return the transaction that writes `life` again if the answer to `both` shows a register without it, else None.
+        """Return the transaction that writes `life` again if the answer to `both` shows a register without it, or beside the
+        stamp of another write; else None. We write the two together, so somebody has deleted one, or put an older one back.
 
-        It writes nothing if the register is another one by then. Raises Unreadable."""
+        It writes nothing if either is another one by then. Raises Unreadable."""
         found = {kv.key: kv for kv in kvs}
-        register = found.get(self.register)
-        if register is None or self.life in found:
+        register, life = found.get(self.register), found.get(self.life)
+        if register is None or (life is not None and stamp(life.value.decode(errors="replace")) is None):
             return None
         written = self.decoded(register, 0, 0).stamp
+        if life is not None and life.value == str(written).encode():
+            return None
         compare = [
             compared(self.register, rpc.Compare.MOD, mod_revision=register.mod_revision),
-            compared(self.life, rpc.Compare.VERSION, version=0),
+            compared(self.life, rpc.Compare.MOD, mod_revision=life.mod_revision if life is not None else 0),
         ]
         both = ((self.register, register.value), (self.life, str(written).encode()))
         return rpc.TxnRequest(compare=compare, success=[put(key, value, register.lease) for key, value in both])
