@@ -19,7 +19,8 @@ SIGNALLED = 128
 
 def exit_code(outcome: Outcome) -> int:
     """Return 0 for success, 1 for failure, 2 for usage, 3 for the rendezvous or its store, 4 for a node that stays
-    out because its check found it unfit, 5 for a drained node that has left, 128+n for signal n."""
+    out because its check found it unfit or it cannot start workers, 5 for a drained node that has left, 128+n for signal
+    n."""
     match outcome:
         case Verdict(Ending.SUCCEEDED):
             return SUCCEEDED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import socket
 import sys
@@ -42,7 +43,7 @@ from ..core.rendezvous.state import successor
 from ..core.world import Node, Why
 from . import places, slurm, tokens
 from .agent_settings import launch_settings, script_program
-from .exit_codes import exit_code
+from .exit_codes import UNFIT, exit_code
 from .launch_options import LaunchOptions, lines_without_effect
 from .manual import EPILOG, Manual
 from .mistakes import Mistake
@@ -209,6 +210,8 @@ def _launched(
             status.end(lines, well=code == 0 and not lost)
         if settings.serves_store and gone_by is not None and isinstance(result.outcome, Drained):
             _serve_on(connection, settings, gone_by, status)
+        elif settings.serves_store and code == UNFIT and result.others:
+            _serve_on(connection, settings, math.inf, status)
     return report, lines
 
 
@@ -280,7 +283,7 @@ def _serving(closing: CleanUp) -> Executor:
 
 
 def _serve_on(connection: AgentConnection, settings: LaunchSettings, gone_by: float, status: StatusLines) -> None:
-    """Keep the store up for the other nodes after this one was drained. A signal ends that."""
+    """Keep the store up for the other nodes after this one was drained, or stays out. A signal ends that."""
 
     def waits(others: int) -> None:
         status.serves_on(others, gone_by)

@@ -32,18 +32,23 @@ def heard(told: Told, now: float) -> group.Event | None:
             why, by = (ended.why, ended.by) if ended else (None, None)
             return group.Over(round, why, by, now, _generation(told.held))
         case Verdict() as verdict:
-            return group.Closed(verdict, now)
+            return _closed(told.held, verdict, now)
         case Settled() if handler is handlers.end:
             return _ended(told.held, now)
         case Settled():
-            return group.Gone(now) if handler is handlers.leave else None
+            return group.Gone(now) if handler in (handlers.leave, handlers.close) else None
         case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
-            late = verdict.ending is Ending.SUCCEEDED and not _took_part(told.held)
-            return group.Refused(Why.CLOSED, CAME_LATE, now) if late else group.Closed(verdict, now)
+            return _closed(told.held, verdict, now)
         case Raise(failure, text):
             return group.Refused(failure.why, text, now)
         case other:
             assert_never(other)
+
+
+def _closed(held: Held, verdict: Verdict, now: float) -> group.Event:
+    """Return that the job has this verdict. It is no success of a node that came after it."""
+    late = verdict.ending is Ending.SUCCEEDED and not _took_part(held)
+    return group.Refused(Why.CLOSED, CAME_LATE, now) if late else group.Closed(verdict, now)
 
 
 def _ended(held: Held, now: float) -> group.Event:

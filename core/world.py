@@ -202,7 +202,7 @@ class Why(Enum):
     LOOPBACK = "a loopback address"
     """Nodes of several hosts cannot meet where one of them has an address that leads each host to itself."""
     UNFIT = "unfit"
-    """The check of this node says that no worker may run on it."""
+    """The check of this node says that no worker may run on it, or its workers cannot be started."""
     ILLEGAL = "illegal state"
     """The register holds a state that no node may write."""
 
@@ -502,8 +502,8 @@ def _name_part(text: str) -> str:
 
 @frozen
 class Unfit:
-    """A node that stays out of the job, because its check found it unfit for work. It is bounded, because it travels
-    through a store. `host` and `when` (the host's wall clock) are for people."""
+    """A node that stays out of the job, because its check found it unfit for work or it cannot start workers. It is bounded,
+    because it travels through a store. `host` and `when` (the host's wall clock) are for people."""
 
     node: Node
     host: str = field(converter=_name_part)

@@ -62,6 +62,7 @@ class Job:
         *options: str,
         program: Sequence[str | Path] = (STAY,),
         environment: dict[str, str] | None = None,
+        under: tuple[str, ...] = (),
     ) -> Launch:
         """Start an agent. In a job with a store of its own the first one serves it."""
         agent = self.launch(
@@ -74,6 +75,7 @@ class Job:
             *options,
             *program,
             environment=environment,
+            under=under,
         )
         self._agents.append(agent)
         return agent

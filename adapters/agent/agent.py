@@ -21,7 +21,7 @@ from ..clean_up import CleanUp
 from ..clock import Clock
 from ..disk import Disk, Patience
 from ..launch_settings import LaunchSettings
-from ..report.launch_report import Result
+from ..report.launch_report import Result, unstarted
 from ..report.news import (
     NoTrace,
     Observer,
@@ -155,17 +155,23 @@ class Agent:
             return self._run()
 
     def _run(self) -> Result:
-        are_settled = self._effects.are_settled
-        self._agent, effects = core.begin(evolve(self._agent, are_settled=are_settled), self._clock.now())
-        self._effects.carry_out(effects)
-        if self._effects.begin_standbys():
-            self._step(core.Settled(are_settled=True))
+        if lack := self._effects.lack():
+            self._step(lack)
+        else:
+            self._begin()
         while (outcome := self._agent.outcome) is None:
             self._next(self._agent.group.until)
         self._last_words(outcome)
         self._linger(outcome)
         self._patience.spend(self._effects.workers.drain)
         return self._result(outcome, self._agent.group.stopped_at)
+
+    def _begin(self) -> None:
+        are_settled = self._effects.are_settled
+        self._agent, effects = core.begin(evolve(self._agent, are_settled=are_settled), self._clock.now())
+        self._effects.carry_out(effects)
+        if self._effects.begin_standbys():
+            self._step(core.Settled(are_settled=True))
 
     def _result(self, outcome: Outcome, stopped_at: float | None) -> Result:
         """Gather what came of it. A node that was told to stop does not ask a store that has not heard of that."""
@@ -176,16 +182,18 @@ class Agent:
         standbys = parts.standbys.count if parts.standbys else None
         stacks = parts.stacks.of(world) if faults and world and not hurries else ()
         unfit, suspected = self._unfit(hurries), parts.suspected
+        if isinstance(outcome, Verdict):
+            faults, unfit = unstarted(faults, unfit, outcome)
         return Result(self.node, outcome, faults, self._agent.state, *last, alone, standbys, stacks, unfit, suspected)
 
     def _unfit(self, hurries: bool) -> tuple[Unfit, ...]:
-        """Return the nodes that stay out of the job. A job without a check has none."""
-        if self._settings.node_check is None or hurries:
-            return ()
+        """Return the nodes that stay out of the job."""
+        own = self._effects.unfit
         try:
-            return self._backend.notes.all(UNFIT)
+            found = () if hurries else self._backend.notes.all(UNFIT)
         except StoreError:
-            return ()
+            found = ()
+        return found if own is None or own in found else (*found, own)
 
     def _is_drained_by_signal(self, signum: int, frame: object) -> None:
         self._inbox.drained(f"the signal {Signals(signum).name}", self._settings.drain.deadline_s)

@@ -17,8 +17,7 @@ from ...core.world import Unfit, World
 from ..report.news import Step, SuspectedHang, Trace, WatchdogTold
 from ..report.stack_records import Seen, StackRecords
 from ..report.worker_ends import WorkerEnds
-from ..store.notes import ENDED, STANDBYS, UNFIT
-from ..store.port import StoreError
+from ..store.notes import ENDED, STANDBYS
 from ..threads import NoThread
 from ..workers.child_processes import reason
 from ..workers.logs import WorkerLogs
@@ -79,6 +78,7 @@ class Effects:
         self.checks = made_checks(shared)
         self.hangs = made_hang_watch(shared, lambda world: peers.absent(agent(), world))
         self._standstill: StandstillWatch | None = None
+        self._spawner = spawner
         first = shared.node, shared.host, shared.backend, peers.rendezvous.submit, clock.wall_text, processes.drain
         self.ends = WorkerEnds(*first, shared.disk, inbox.failed)
         self.stacks = StackRecords(shared.node, shared.backend, clock.wall_text, shared.disk)
@@ -86,6 +86,8 @@ class Effects:
         self.workers = WorkerGroup(shared, processes, logs, self.watchdogs, self.ends, self.hangs, tell)
         self._seen: tuple[Seen, ...] = ()
         """The last look at the workers that are being stopped."""
+        self.unfit: Unfit | None = None
+        """Why this node stays out."""
         self.suspected: tuple[SuspectedHang, ...] = ()
         """The last hangs that were suspected."""
 
@@ -139,9 +141,9 @@ class Effects:
             case group.Check():
                 self._check()
             case group.RecordUnfit(text):
-                with suppress(StoreError):
-                    unfit = Unfit(self._shared.node, self._shared.host, self._shared.clock.wall_text(), text)
-                    self._shared.backend.notes.add(UNFIT, unfit)
+                when = self._shared.clock.wall_text()
+                self.unfit = Unfit(self._shared.node, self._shared.host, when, text)
+                self._peers.submit(self.unfit)
             case group.Tell():
                 self._tell(effect)
             case group.Record() as record:
@@ -176,6 +178,14 @@ class Effects:
 
     # --- the workers
 
+    def lack(self) -> group.Unstartable | None:
+        """Look, before this node joins, if it can start workers; return what it lacks."""
+        try:
+            self.workers.look(self._spawner)
+        except (CannotStart, OSError) as error:
+            return group.Unstartable(_said(error), self._shared.clock.now())
+        return None
+
     def _start(self, world: World) -> None:
         try:
             started = self.workers.start(world)
@@ -186,9 +196,8 @@ class Effects:
             if self._shared.settings.stacks_signal is not None:
                 self.workers.get_ready_to_see()
         except (CannotStart, Shortage, OSError) as error:
-            text = f"cannot start the workers: {reason(error)}" if isinstance(error, OSError) else str(error)
             now = self._shared.clock.now()
-            self._shared.inbox.post(group.Unstartable(text, now, passes(error)))
+            self._shared.inbox.post(group.Unstartable(_said(error), now, passes(error)))
             self._shared.inbox.post(group.Reaped(now))
 
     def _check(self) -> None:
@@ -270,3 +279,7 @@ class Effects:
     def _say(self, news: Sequence[StandbyNews]) -> None:
         for each in news:
             self._shared.observer.saw(each)
+
+
+def _said(error: CannotStart | Shortage | OSError) -> str:
+    return f"cannot start the workers: {reason(error)}" if isinstance(error, OSError) else str(error)

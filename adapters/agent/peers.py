@@ -14,7 +14,7 @@ from ...core import agent as core
 from ...core.agent import Agent
 from ...core.node import lost_parties, ranks_of
 from ...core.rendezvous import Held, Prepared, Request, handlers
-from ...core.world import Life, Node, World, name_of
+from ...core.world import Life, Node, Unfit, World, name_of
 from ..addresses import is_name, resolved
 from ..clock import Clock
 from ..launch_settings import LaunchSettings
@@ -78,7 +78,7 @@ class Peers:
         loops = Part(self._heart.stop, self._heart.start), Part(self.rendezvous.stop, self.rendezvous.start)
         return (Part(self._reserved.release), *loops, *links)
 
-    def submit(self, item: Request | Prepared) -> bool:
+    def submit(self, item: Request | Prepared | Unfit) -> bool:
         """Submit this to the rendezvous; return True if this node joins a round. It joins each with a port that no worker
         has used."""
         if not (isinstance(item, Request) and item.handler is handlers.join):

@@ -24,11 +24,11 @@ from ..report.worker_ends import UNSTARTABLE, WorkerEnds
 from ..store.notes import EarlyEnds
 from ..workers.attempts import Attempt, again, attempts
 from ..workers.entered import Entered
-from ..workers.environment import substituted
+from ..workers.environment import command, lasting_environment, substituted
 from ..workers.error_files import leave_error_file
 from ..workers.logs import WorkerLogs, written
 from ..workers.nvml import DRIVER, VARIABLE
-from ..workers.programs import check_script
+from ..workers.programs import check_descriptors, check_script
 from ..workers.progress import VARIABLE as PROGRESS
 from ..workers.reports import Report, What
 from ..workers.worker_port import CannotStart, Exit, Shortage, Workers, WorkerSpec
@@ -37,12 +37,15 @@ from .parts import Shared
 from .watchdogs import Watchdogs, WatchedWorker
 
 if TYPE_CHECKING:
+    from ..workers.spawner import Spawner
     from ..workers.stacks import Sighting
     from .hang_watch import Followers, HangWatch
 
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0)
 """The pauses between tries to start workers on a host that lacks something for a moment."""
 _LEFT_PAUSE_S = 0.1
+DESCRIPTORS = 2
+"""The agent keeps at least this number of descriptors for each worker that runs: its pidfd, and its reports."""
 _OUTPUT_TIMEOUT_S = 0.1
 """The next start of a worker waits this long for the output of the one before: both write to one log."""
 
@@ -99,8 +102,8 @@ class WorkerGroup:
         further = self._watchdogs.environment
         self._attempts = attempts(self._settings, self._node, self._host, world, ranks, self._logs, further)
         program = self._settings.program
-        if isinstance(program, Program) and program.kind in (Kind.SCRIPT, Kind.PATH):
-            self._check_script(program)
+        if isinstance(program, Program):
+            self._check_script(program, self._attempts)
         if self._entered:
             self._entered.begin(self._attempts.keys())
         pids = self._started([attempt.spec for attempt in self._attempts.values()])
@@ -110,11 +113,22 @@ class WorkerGroup:
         self._follow()
         return Started(world, tuple(pids), self._clock.now())
 
-    def _check_script(self, program: Program) -> None:
+    def look(self, spawner: Spawner) -> None:
+        """Raise CannotStart or OSError if the workers could not be started now, as far as that shows before the node joins:
+        the program is not there, or the descriptors are too few. Who calls a function has been started already."""
+        settings, program = self._settings, self._settings.program
+        if not isinstance(program, Program):
+            return
+        path, size = lasting_environment(settings, self._node.slot), settings.local_world_size
+        self._check_script(program, range(size))
+        spawner.check([WorkerSpec(rank, command(program, rank), path) for rank in range(size)])
+        check_descriptors(size * DESCRIPTORS)
+
+    def _check_script(self, program: Program, local_ranks: Iterable[int]) -> None:
         """Raise CannotStart if a worker's script is not there. Where another Python looks, in a container perhaps, only that
         Python can tell."""
-        if program.python == sys.executable:
-            for name in dict.fromkeys(substituted(program.name, local_rank) for local_rank in self._attempts):
+        if program.kind in (Kind.SCRIPT, Kind.PATH) and program.python == sys.executable:
+            for name in dict.fromkeys(substituted(program.name, local_rank) for local_rank in local_ranks):
                 check_script(name)
 
     def move(self, world: World) -> None:

@@ -54,10 +54,10 @@ from ...core.rendezvous import (
     step,
 )
 from ...core.values import frozen
-from ...core.world import Fault
+from ...core.world import Fault, Unfit
 from .. import threads
 from ..clock import Clock
-from ..store.notes import FAULTS
+from ..store.notes import FAULTS, UNFIT
 from ..store.port import Backend, NotServed, OutcomeUnknown, StoreError, Unreadable
 from .stall_detector import StallDetector
 
@@ -135,8 +135,8 @@ class RendezvousLoop:
         for thread in self._threads:
             threads.start(thread)
 
-    def submit(self, item: Request | Prepared | ToRecord) -> None:
-        self._inbox.put(Submitted((Errand(item) if isinstance(item, ToRecord) else item,)))
+    def submit(self, item: Request | Prepared | ToRecord | Unfit) -> None:
+        self._inbox.put(Submitted((Errand(item) if isinstance(item, ToRecord | Unfit) else item,)))
 
     def hear_of_link(self, linked: Linked) -> None:
         """Take what a link tells of its node. Any thread may call this."""
@@ -252,6 +252,8 @@ class RendezvousLoop:
             case Errand(ToRecord() as wanted):
                 wanted.fault = wanted.read()
                 return self._recorded(wanted.fault) if wanted.fault else Did()
+            case Errand(Unfit() as unfit):
+                return self._puts(unfit)
             case Errand():
                 return Did()
             case other:
@@ -271,6 +273,15 @@ class RendezvousLoop:
         try:
             if not is_told(fault, self._backend.notes.faults()):
                 self._backend.notes.add(FAULTS, fault)
+        except StoreError as error:
+            return Silent(str(error))
+        return Did()
+
+    def _puts(self, unfit: Unfit) -> Did | Silent:
+        """Put down why this node stays out, if the store does not have it."""
+        try:
+            if unfit not in self._backend.notes.all(UNFIT):
+                self._backend.notes.add(UNFIT, unfit)
         except StoreError as error:
             return Silent(str(error))
         return Did()

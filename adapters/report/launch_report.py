@@ -21,7 +21,7 @@ from ..launch_settings import LaunchSettings
 from ..workers.error_files import end_sentence
 from .news import SuspectedHang
 from .stack_records import grouped
-from .worker_ends import WorkerEnd
+from .worker_ends import UNSTARTABLE, WorkerEnd
 
 
 @frozen
@@ -45,9 +45,14 @@ class Result:
     stacks: tuple[Stacks, ...] = ()
     """They tell, node by node, where the workers of that round were when they were stopped."""
     unfit: tuple[Unfit, ...] = ()
-    """The nodes that stay out of the job, because their checks found them unfit."""
+    """The nodes that stay out of the job, because their checks found them unfit or they cannot start workers."""
     hangs: tuple[SuspectedHang, ...] = ()
     """The hangs that this node has suspected, the last ones."""
+
+    @property
+    def others(self) -> frozenset[Node]:
+        """The other nodes that are in the job, as far as this one knows."""
+        return frozenset(self.state.present if self.state else ()) - {self.node}
 
 
 @frozen
@@ -154,6 +159,21 @@ class Report:
     @property
     def _verdict(self) -> Verdict | None:
         return self.result.outcome if isinstance(self.result.outcome, Verdict) else None
+
+
+def unstarted(
+    faults: tuple[Fault, ...], unfit: tuple[Unfit, ...], verdict: Verdict
+) -> tuple[tuple[Fault, ...], tuple[Unfit, ...]]:
+    """Return the failures and the nodes that stay out: the one whose workers could not be started, and that has ended the
+    job for that, is a failure."""
+    if verdict.why is not Why.CANNOT_START:
+        return faults, unfit
+    those = [each for each in unfit if each.node == verdict.by]
+    failed = [
+        Fault(each.node, verdict.round, 0, 0, 0, UNSTARTABLE, 0.0, 1, each.host, each.when, each.reason)
+        for each in those[-1:]
+    ]
+    return (*faults, *failed), tuple(each for each in unfit if each not in those)
 
 
 def by_round(

@@ -8,6 +8,7 @@ remedy. What is checked is what execvp looks at: the search through the worker's
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import stat
 import subprocess
@@ -39,6 +40,21 @@ def check_script(path: str) -> None:
     standard input."""
     if path != "-" and not os.path.exists(path):
         raise CannotStart(f"{path}: no such file{_from_here(path)}")
+
+
+def check_descriptors(count: int) -> None:
+    """Raise CannotStart if this process can open fewer descriptors than this."""
+    taken = list[int]()
+    try:
+        while len(taken) < count:
+            taken.append(os.eventfd(0))
+    except OSError as error:
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        text = f"{why(error)}: the workers take {count} more, {len(taken)} are left (ulimit -n is {limit})"
+        raise CannotStart(text) from None
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
 
 
 def find_setpriv(path: str | None = None) -> str:

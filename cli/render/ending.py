@@ -60,9 +60,7 @@ def _success(report: Report) -> str:
 
 def _without_it(report: Report) -> str:
     """Return what becomes of the job that this node left."""
-    state = report.result.state
-    others = set(state.present) - {report.result.node} if state else ()
-    return "the job goes on without it" if others else "and no other node is known"
+    return "the job goes on without it" if report.result.others else "and no other node is known"
 
 
 def _unawaited(report: Report) -> str:
@@ -103,7 +101,7 @@ def _refused(refused: Refused, report: Report) -> str:
                 "--rdzv-endpoint, or --local-addr=ADDRESS"
             )
         case Why.UNFIT:
-            return f"this node stays out of job {settings.run_id}: its check (--node-check) says: {text}"
+            return f"this node stays out of job {settings.run_id}: {text}"
         case Why.SUPERSEDED:
             return f"ended: {text}"
         case Why.UNSERVED:

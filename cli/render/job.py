@@ -54,7 +54,7 @@ class Job:
     stacks: tuple[Stacks, ...] = ()
     """They tell where the workers of each node were when they were stopped last."""
     unfit: tuple[Unfit, ...] = ()
-    """These nodes stay out, because their checks found them unfit."""
+    """These nodes stay out, because their checks found them unfit or they cannot start workers."""
 
 
 @frozen
@@ -345,7 +345,7 @@ def _unfit(unfit: Sequence[Unfit], name: Naming) -> Iterator[str]:
     if not unfit:
         return
     yield ""
-    yield f"{count(len(unfit), 'node')} out of the job by their checks:"
+    yield f"{count(len(unfit), 'node')} out of the job:"
     for each in unfit[-FAILURES_SHOWN:]:
         yield f"  {name(each.node, each.host)}  {time_of_day(each.when)}  {first_line(each.reason)}"
 

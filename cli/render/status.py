@@ -6,6 +6,7 @@ its reason: a live last line on a terminal, plain lines in a log. `sentences` ha
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -137,11 +138,11 @@ class StatusLines:
         self._say(f"warning: {text}")
 
     def serves_on(self, others: int, until: float) -> None:
-        """Print that this agent is needed for its store after its node was drained."""
-        left_s = max(until - time.monotonic(), 0.0)
-        self._say(
-            f"this node has left · its agent serves the store for {count(others, 'node')}, at most {left_s:.0f} s more"
+        """Print that this agent is needed for its store after its node was drained, or stays out."""
+        left = (
+            "until they are gone" if math.isinf(until) else f"at most {max(until - time.monotonic(), 0.0):.0f} s more"
         )
+        self._say(f"this node has left · its agent serves the store for {count(others, 'node')}, {left}")
 
     def passed(self, now: float) -> None:
         """Show a wait that has lasted. Called at the time that `until` gave."""
@@ -214,7 +215,9 @@ class StatusLines:
             self._since = step.at
             self._until = step.at + PATIENCE_S
         match step.event:
-            case Unstartable(text, passes=True):
+            case Unstartable(text, passes=False):
+                self._say(f"this node cannot start workers: {text}")
+            case Unstartable(text):
                 self._say(f"{text}, for now; this node tries again in the next round")
             case Exited() | Raised() if before.phase is Phase.RUNNING and after.phase is Phase.STOPPING:
                 self._breaks(step)

@@ -157,7 +157,8 @@ class Reaped:
 
 @frozen
 class Unstartable:
-    """The workers cannot be started. `passes`: the host lacks something that it may have again; a restart can help."""
+    """The workers cannot be started, or could not be, if the node has not joined. `passes`: the host lacks something that it
+    may have again; a restart can help."""
 
     text: str
     at: float
@@ -333,7 +334,7 @@ class Record:
 
 @frozen
 class RecordUnstartable:
-    """Write the failure record of a program that cannot be executed."""
+    """Write the failure record of workers that cannot be started for now."""
 
     text: str
 

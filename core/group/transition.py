@@ -160,11 +160,21 @@ def _checking(group: Group, event: Event) -> Step:
         case Checked(is_fit=True):
             return evolve(group, phase=Phase.JOINING), (Join(),)
         case Checked(text=text, at=at):
-            unfit = group.refused or Refused(Why.UNFIT, text, at)
             leave_by = at + group.settings.leave_timeout
-            return evolve(group, phase=Phase.LEAVING, refused=unfit, leave_by=leave_by), (RecordUnfit(text), Leave())
+            return _unfit(group, text, at, leave_by), (RecordUnfit(text), Leave())
         case _:
             return _idle(group, event)
+
+
+def _unfit(group: Group, text: str, at: float, leave_by: float | None = None) -> Group:
+    """Return the group of a node that stays out, and says why if the job goes on."""
+    return evolve(group, phase=Phase.LEAVING, refused=group.refused or Refused(Why.UNFIT, text, at), leave_by=leave_by)
+
+
+def _stay_out(group: Group, event: Unstartable) -> Step:
+    """Let the job go on without this node, or end if it cannot: the register tells which, and nothing else ends the wait."""
+    out = evolve(_unfit(group, event.text, event.at), running=frozenset(), joins=False, kill_at=None, ask_at=None)
+    return out, (RecordUnfit(event.text), Close(Ending.FAILED, Why.CANNOT_START))
 
 
 def _join_again(group: Group) -> Step:
@@ -198,6 +208,8 @@ def _joining(group: Group, event: Event) -> Step:
             return held, (Beat(),)
         case Over() if group.joins:  # that join was for workers that lived then: it comes to nothing
             return evolve(group, joins=False), (Join(),)
+        case Unstartable():
+            return _stay_out(group, event)
         case _:
             return _idle(group, event)
 
@@ -289,10 +301,11 @@ def _running(group: Group, event: Event) -> Step:
             return _stop(_reported(group, echo_at=recorded.died_at), at, recorded)
         case Exited(at=at) | Raised(at=at):
             return _stop(_failed(group), at, _record(group, event), End(Why.FAILED))
-        case Unstartable(text, at, passes):
-            word = End(Why.FAILED) if passes else Close(Ending.FAILED, Why.CANNOT_START)
-            words = RecordUnstartable(text), word
+        case Unstartable(text, at, passes=True):
+            words = RecordUnstartable(text), End(Why.FAILED)
             return _stop(evolve(_failed(group), running=frozenset()), at, *words)
+        case Unstartable():
+            return _stay_out(group, event)
         case Over(round) if _is_mine(group, round) and _lives_on(group, event.generation):
             return _move(group)
         case Over(round, at=at) if _is_mine(group, round):
@@ -447,11 +460,10 @@ def _moving(group: Group, event: Event) -> Step:
             return _failed_on_the_way(group, event)
         case Raised():
             return _raised_alone(group, event)
-        case Unstartable(text, _, passes) if passes:
+        case Unstartable(text, passes=True):
             return evolve(group, running=frozenset(), failed=True), (RecordUnstartable(text),)
-        case Unstartable(text, at):
-            words = RecordUnstartable(text), Close(Ending.FAILED, Why.CANNOT_START)
-            return _stop(evolve(group, running=frozenset(), joins=False), at, *words)
+        case Unstartable():
+            return _stay_out(group, event)
         case Closed(at=at) | Refused(at=at):
             return _stop(evolve(group, joins=False), at) if group.running else _ended(group)
         case Elapsed(at) if group.fence_at is not None and at >= group.fence_at and group.running:

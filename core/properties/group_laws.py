@@ -41,6 +41,7 @@ from ..group.state import (
     Signalled,
     Start,
     StartAgain,
+    Unstartable,
 )
 from ..world import Ending, Why
 from .facts import Stepped
@@ -232,9 +233,9 @@ def G5(judge: Judge, it: Stepped) -> Answers:
 
 @law("a group stops, leaves or is signalled", Stepped)
 def G6(judge: Judge, it: Stepped) -> Answers:
-    """A group that stops or leaves has a timer, and heeds every signal; it kills its workers only when they have had their
-    grace, at the fence, 1 s before its node must be gone, or at a second signal, and gives them no more than that; a worker
-    that raised has 2 s to end by itself."""
+    """A group that stops or leaves has a timer, unless the register is to say if it leaves, and heeds every signal; it kills
+    its workers only when they have had their grace, at the fence, 1 s before its node must be gone, or at a second signal,
+    and gives them no more than that; a worker that raised has 2 s to end by itself."""
     before, event, after, commands = it.before, it.event, it.after, it.commands
     if after.phase in (Phase.STOPPING, Phase.LEAVING) or isinstance(event, Signalled):
         yield ARMED
@@ -257,7 +258,8 @@ def G6(judge: Judge, it: Stepped) -> Answers:
         yield "gives a worker that raised less than its grace"
     if after.phase in (Phase.STOPPING, Phase.LEAVING) and _outlasts(after):
         yield "gives its workers more than their grace"
-    if after.phase is Phase.LEAVING and not after.left and after.until is None:
+    asks = before.until is None if before.phase is Phase.LEAVING else isinstance(event, Unstartable)
+    if after.phase is Phase.LEAVING and not (after.left or asks) and after.until is None:
         yield "leaves without end"
     stops = after.phase is Phase.STOPPING and before.phase is not Phase.STOPPING
     if stops and after.running and after.until is None and Signal(SIGKILL) not in commands:

@@ -36,7 +36,7 @@ def _has_lasted(for_s: float, span: float) -> bool:
 @law("an agent ends", Phase.ENDED)
 def O1(judge: Judge, it: Stepped) -> Answers:
     """An agent ends by a verdict that it has read, by a signal that it was sent, by its barrier time-out, by a refusal, or
-    because its check found it unfit."""
+    because its check found it unfit or it cannot start its workers."""
     yield ARMED
     after, past = it.after, judge.past(it.after.node)
     match after.outcome:
@@ -51,7 +51,7 @@ def O1(judge: Judge, it: Stepped) -> Answers:
         case Refused(why):
             held_back = it.before.phase is Phase.HELD and why is Why.UNCONFIRMED
             late = held_back and _has_lasted(it.at - past.ready_at, after.settings.start_timeout)
-            unfit = past.unfit and why is Why.UNFIT
+            unfit = (past.unfit or past.unstartable) and why is Why.UNFIT
             justified = why in past.refusals or late or unfit
         case _:
             justified = False
@@ -153,9 +153,7 @@ def _of_operator(it: Operated) -> Iterator[str]:
     node = answer.node if isinstance(answer, Drain) else it.names
     if state is None or node is None:
         return
-    out = (Status.GONE, Status.ABSENT, Status.LEAVING)
-    others = [each for each, seat in state.seats.items() if not (seat.status in out or seat.notice)]
-    is_needed = len({*others} - {node}) < state.limits.min_nodes
+    is_needed = _is_needed(state, node)
     is_gone = node not in state.seats or state.seats[node].status in (Status.GONE, Status.ABSENT)
     if isinstance(answer, Drain) and is_needed and not it.insists:
         yield f"an operator drains {node}, which the job needs, and does not insist"
@@ -167,6 +165,19 @@ def _of_operator(it: Operated) -> Iterator[str]:
         yield f"an operator drains {node}, which is gone"
     if answer is Why.NO_NODE and not is_gone:
         yield f"an operator is told that {node} is gone, which has a seat"
+
+
+def _is_needed(state: RendezvousState, node: Node) -> bool:
+    """Return True if the nodes of other slots that may be in the next world are too few."""
+    out = (Status.GONE, Status.ABSENT, Status.LEAVING)
+    seats = [(each, seat) for each, seat in state.seats.items() if each.slot != node.slot]
+    return sum(not (seat.status in out or seat.notice) for _, seat in seats) < state.limits.min_nodes
+
+
+def _stands_without(state: RendezvousState, node: Node) -> bool:
+    """Return True if a world stands in which no worker of this node is awaited."""
+    seat = state.seats.get(node)
+    return state.complete and (seat is None or seat.status is not Status.IN)
 
 
 def _of_arrival(it: Decided) -> Iterator[str]:
@@ -358,7 +369,8 @@ def _waits_for_drained(state: RendezvousState) -> bool:
 
 @law("a node leaves", Decided)
 def O5(judge: Judge, it: Decided) -> Answers:
-    """A node leaves only when it was told to, or after the time of its join or of its exit barrier."""
+    """A node leaves only when it was told to, after the time of its join or of its exit barrier, or because it cannot start
+    its workers and the job need not end for it."""
     me = it.held.node
     if isinstance(it.edit, Leave | Drain):
         yield ARMED
@@ -372,7 +384,10 @@ def _may_leave(past: Past, held: Held, at: float) -> bool:
     """Return True if the agent was told to go, its join has had its time, or its exit barrier."""
     if past.leaves_since <= at or _has_lasted(past.waited(at), held.settings.join_timeout):
         return True
-    seat = held.state.seats.get(held.node) if held.state else None
+    state = held.state
+    if past.unstartable and state and (_stands_without(state, held.node) or not _is_needed(state, held.node)):
+        return True
+    seat = state.seats.get(held.node) if state else None
     done = seat is not None and seat.status is Status.DONE
     return done and _has_lasted(past.awake(past.done_at, at), held.settings.barrier_timeout)
 
@@ -380,7 +395,7 @@ def _may_leave(past: Past, held: Held, at: float) -> bool:
 @law("a round is ended as fenced, or a job closed", Decided)
 def O6(judge: Judge, it: Decided) -> Answers:
     """FENCED is written by a node that was told of the world and runs no workers, CANNOT_START by one that could not
-    start, and a verdict names the round that its writer holds, and the writer."""
+    start and without which the others are too few, and a verdict names the round that its writer holds, and the writer."""
     me, past = it.held.node, judge.past(it.held.node)
     match it.edit:
         case End(_, Why.FENCED):
@@ -393,6 +408,10 @@ def O6(judge: Judge, it: Decided) -> Answers:
                 yield f"{me} closes the job in the name of {verdict.by}, or of round {verdict.round}"
             if verdict.why is Why.CANNOT_START and not past.unstartable:
                 yield f"{me} closes the job because of a program that it could start"
+            state = it.held.state
+            can_go_on = state is not None and (_stands_without(state, me) or not _is_needed(state, me))
+            if verdict.why is Why.CANNOT_START and can_go_on:
+                yield f"{me} closes a job that has its minimum without it"
         case _:
             pass
 

@@ -51,6 +51,7 @@ class Past:
     refusals: set[Why] = field(factory=set)
     signals: list[int] = field(factory=list)
     unstartable: bool = False
+    """It could not start its workers, and a restart cannot help."""
     unfit: bool = False
     """Its check found it unfit."""
     is_checked: bool = False
@@ -123,7 +124,7 @@ class Past:
             self.ready_at = at
         elif isinstance(event, Signalled):
             self.signals.append(event.signum)
-            self.is_hurried |= self.leaves_since < NEVER
+            self.is_hurried |= fact.before.phase is Phase.LEAVING
         elif isinstance(event, Unstartable):
             self.unstartable |= not event.passes
         elif isinstance(event, Checked):
@@ -149,9 +150,6 @@ class Past:
                 self.drains.append(at)
             elif isinstance(command, CloseJob):
                 self.closes_since = at
-                self.asks_whose |= (
-                    command.why is Why.CANNOT_START
-                )  # a check comes before its next world, if there is one
             elif isinstance(command, Start):
                 self.ready.clear()
             elif isinstance(command, StartAgain):

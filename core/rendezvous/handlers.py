@@ -159,15 +159,36 @@ def declare_dead(ctx: Context, deadline: float) -> Action:
 
 
 def close(ctx: Context, deadline: float) -> Action:
-    """End the job for all nodes. An operator ends no job that is not there: a verdict would bar the id for the next one."""
+    """End the job for all nodes. An operator ends no job that is not there: a verdict would bar the id for the next one. A
+    node that cannot start its workers ends no job that has its minimum without it."""
     state = ctx.state
     if state is not None and state.closed:
         return Finish(state.closed)
     if state is None and ctx.operation.why is Why.OPERATOR:
         return Fail(Why.NO_JOB)
+    if ctx.operation.why is Why.CANNOT_START and (instead := _stays_out(ctx, deadline)):
+        return instead
     if ctx.now >= deadline:
         return Fail(Why.UNCONFIRMED)
     return Close(Verdict(ctx.operation.ending, state.round if state else 0, ctx.me, ctx.operation.why))
+
+
+def _stays_out(ctx: Context, deadline: float) -> Action | None:
+    """Return what a node does that cannot start its workers and need not end the job; None: the others are too few.
+
+    Where the number of nodes is open, others may come to a round that forms: it has its last call first.
+    """
+    state, limits = ctx.state, ctx.settings.limits
+    if ctx.later or (ctx.seat is None and ctx.held.mine is not None):
+        return Finish(Settled())  # a later start of my slot is there, or my seat is gone, and the others go on
+    if state is not None and ctx.seat is None and (refusal := _refused(ctx, state)):
+        return refusal
+    runs = state is not None and state.complete and ctx.status is not Status.IN
+    if state is not None and (runs or not state.needs(ctx.me)):
+        return Leave() if _can_leave(ctx) else Finish(Settled())
+    others_may_come = limits.min_nodes < limits.max_nodes and not (state is not None and state.complete)
+    until = min(ctx.operation.since + ctx.last_call, deadline)
+    return Sync(until) if others_may_come and ctx.now < until else None
 
 
 def drain(ctx: Context, deadline: float) -> Action:

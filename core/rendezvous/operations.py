@@ -31,12 +31,12 @@ def operation(
     """Return an operation that begins now.
 
     An operation has a deadline if other nodes wait for it, or if it ends a node. The others wait for the register without
-    limit, because giving up gains nothing.
+    limit, because giving up gains nothing. A node that cannot start its workers waits for the store as one that joins.
     """
     spans: Mapping[Handler, float] = {
         join: settings.join_timeout,
         leave: settings.leave_timeout,
-        close: settings.close_timeout,
+        close: settings.join_timeout if why is Why.CANNOT_START else settings.close_timeout,
         drain: settings.close_timeout,
         watch: settings.barrier_timeout,
         linger: LINGER_S,

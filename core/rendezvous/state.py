@@ -342,9 +342,8 @@ class RendezvousState:
 
     def needs(self, node: Node) -> bool:
         """Return True if the nodes that may be in the next world would be too few without this one."""
-        seats = self.seats.items()
-        others = [each for each, seat in seats if seat.status not in _OUT and not seat.notice and each != node]
-        return len(others) < self.limits.min_nodes
+        others = [seat for each, seat in self.seats.items() if each.slot != node.slot]
+        return sum(seat.status not in _OUT and not seat.notice for seat in others) < self.limits.min_nodes
 
     def is_spare(self, node: Node | None) -> bool:
         """Return True if this node, when it joins, waits for a later round: it is a spare, or a reserve that was held for

@@ -16,7 +16,19 @@ from ..caller import Terms
 from ..caller import heard as heard_by_the_call
 from ..evolving import evolve
 from ..group import Group, Phase
-from ..group.state import Closed, Command, Event, Gone, Noticed, Over, Ready, Record, RecordUnstartable, Refused
+from ..group.state import (
+    Closed,
+    Command,
+    Event,
+    Gone,
+    Noticed,
+    Over,
+    Ready,
+    Record,
+    RecordUnfit,
+    RecordUnstartable,
+    Refused,
+)
 from ..inprocess import Call
 from ..inprocess.timers import IDLE, Timers
 from ..rendezvous import (
@@ -202,7 +214,7 @@ def _noticed(
 
 def _item(effect: Effect) -> Item | None:
     match effect:
-        case Record() | RecordUnstartable():
+        case Record() | RecordUnstartable() | RecordUnfit():
             return Errand(None)
         case Submit(Request() as request):
             return request

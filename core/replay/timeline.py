@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ..group import Phase
-from ..group.state import Command, Event, Record, RecordUnstartable
+from ..group.state import Command, Event, Record, RecordUnfit, RecordUnstartable
 from ..inprocess import Call
 from ..rendezvous import Arrive, Deed, Evict, Together, Write
 from ..trace.plain import word
@@ -232,7 +232,7 @@ def _fault(command: Command) -> str:
     match command:
         case Record(local_rank, code):
             return f"worker {local_rank} failed ({code})"
-        case RecordUnstartable(text):
+        case RecordUnstartable(text) | RecordUnfit(text):
             return text
         case _:
             return ""

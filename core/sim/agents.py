@@ -51,6 +51,7 @@ from ..group.state import (
     Start,
     StartAgain,
     Tell,
+    Unstartable,
 )
 from ..properties import facts
 from ..rendezvous import Errand, Prepared, Request, Seen, Standstill, Violation, join, reserve
@@ -133,6 +134,10 @@ class Agents:
             self.hangs.starts(process)
         now = process.clock.shows(self.future.now)
         self.witness.judge.saw(facts.Began(process.node, now))
+        if not process.launch.able:
+            self.witness.seen("a node finds before it joins that it cannot start workers")
+            self.hear(process, Unstartable("no such program", now))
+            return
         process.agent, effects = begin(process.agent, now)
         self._carry_out(process, effects)
 

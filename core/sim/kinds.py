@@ -183,7 +183,7 @@ class Kind(Enum):
     """The agent is sent SIGTERM."""
     START = "start", _start()
     """An agent starts on this slot: a new incarnation, even if the last one still runs."""
-    UNSTARTABLE = "unstartable", Row(stays=True, pool=Pool.RARE, recovery=("stop",), costs=Costs.NOTHING)
+    UNSTARTABLE = "unstartable", Row(stays=True, pool=Pool.RARE, recovery=("stop", "gather"), costs=Costs.NOTHING)
     """No worker of the node can be started the next time; where there is a seed, perhaps only for what the host lacks."""
     CANCEL = "cancel", Row(on=On.JOB, pool=Pool.RARE, recovery=("stop",))
     """An operator closes the job."""
@@ -195,6 +195,8 @@ class Kind(Enum):
     """An agent starts whose workers run another program."""
     START_LOCAL = "start-local", _start(Pool.STRANGE)
     """An agent starts whose address leads each host to itself."""
+    START_UNABLE = "start-unable", _start(Pool.STRANGE, ("leave",))
+    """An agent starts whose workers cannot be started: it finds that before it joins."""
     START_NEXT = "start-next", _start(Pool.STRANGE, ("join",))
     """An agent of another version starts, which reads and writes another format of the register."""
     EMPTY = "empty", _loss()

@@ -56,6 +56,8 @@ class Launch:
     """Their arguments; empty where nobody compares them."""
     is_local: bool = False
     """Its address leads each host to itself."""
+    able: bool = True
+    """It can start workers, as far as it finds before it joins."""
     operator: bool = False
     """This process is no node: an operator uses it to close the job, or to drain a node."""
     names: Node | None = None

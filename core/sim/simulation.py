@@ -212,7 +212,8 @@ class World:
         which, named = OTHER if kind is Kind.START_STRANGER else USUAL, self.setting.named
         program = USUAL if named > 1 else which if named or which == OTHER else ""
         arguments, is_local = which if named > 1 else "", kind is Kind.START_LOCAL
-        launch = Launch(self.future.now, int(kind is Kind.START_NEXT), program, arguments, is_local)
+        able = kind is not Kind.START_UNABLE
+        launch = Launch(self.future.now, int(kind is Kind.START_NEXT), program, arguments, is_local, able)
         self._begins(Node(slot, incarnation), settings, launch)
 
     def _succeeds(self, process: Process) -> None:

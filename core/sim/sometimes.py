@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ..group import Group, Phase
-from ..group.state import Alone, Beaten, Cause, Checked, Elapsed, Event, Exited, Over, Ready, ReadyToLeave
+from ..group.state import Alone, Beaten, Cause, Checked, Elapsed, Event, Exited, Gone, Over, Ready, ReadyToLeave
 from ..properties.group_laws import fences
 from ..rendezvous import (
     Complete,
@@ -141,6 +141,8 @@ SOMETIMES = (
     "a newcomer that waited for its party in vain",
     "a round that began for a newcomer ends for the next ones",
     "an unfit node leaves",
+    "a node finds before it joins that it cannot start workers",
+    "the job goes on without a node that cannot start workers",
     "checked again after a failure of its own",
     "not checked after another node's failure",
     "a check that hangs",
@@ -273,6 +275,8 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
         counts["workers killed after another time than the grace"] += 1
     if before.phase is Phase.MOVING and isinstance(event, Ready) and after.phase is Phase.RUNNING:
         counts["workers live through a change of nodes"] += 1
+    if isinstance(event, Gone) and before.phase is Phase.LEAVING and before.leave_by is None:
+        counts["the job goes on without a node that cannot start workers"] += 1
     if fences(before, event, after):
         counts["self-fencing"] += 1
         causes["fencings"] += 1

@@ -357,7 +357,7 @@ REFUSED = {
     ),
     Why.UNFIT: (
         "GPU 3 is lost",
-        "this node stays out of job none: its check (--node-check) says: GPU 3 is lost",
+        "this node stays out of job none: GPU 3 is lost",
     ),
     Why.ILLEGAL: (
         "V3: two seats",

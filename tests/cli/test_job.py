@@ -36,7 +36,7 @@ def test_nodes_that_stay_out_are_named_with_their_reasons() -> None:
     )
     job = Job("job", "store", running("a b"), unfit=unfit)
     told = lines(job, running("a b"))
-    assert told[-6:-4] == ["7 nodes out of the job by their checks:", "  n2  12:00:00  GPU 2 is lost"]
+    assert told[-6:-4] == ["7 nodes out of the job:", "  n2  12:00:00  GPU 2 is lost"]
     assert data(job, running("a b"))["unfit"][0] == {
         "node": "n0#1",
         "name": "n0",

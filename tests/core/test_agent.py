@@ -52,7 +52,6 @@ from elastic.core.group.state import (
     Reaped,
     Record,
     RecordUnfit,
-    RecordUnstartable,
     Signal,
     Signalled,
     Start,
@@ -184,7 +183,7 @@ def test_a_notice_in_the_register_is_heard_once() -> None:
 
 COMMANDS = [
     (runs(), exited(0, 1), [Record, Submit, See, Signal, PutStacks, Rest]),
-    (runs(), Unstartable("no such file", 1.0), [RecordUnstartable, Submit, Rest]),
+    (runs(), Unstartable("no such file", 1.0), [RecordUnfit, Submit, Rest]),
     (runs(), noticed(known=False), [Submit, Tell]),
     (runs(exited(0)), exited(1), [Submit, Rest, Hear]),
     (agent(settings=CHECKED), Checked(False, "broken", 1.0), [RecordUnfit, Submit, Rest]),

@@ -98,6 +98,7 @@ VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
         (join, Raise(Fail(Why.CLOSED, VERDICT)), Closed(VERDICT, 7.0)),
         (join, Raise(Fail(Why.TIMEOUT), "why"), Refused(Why.TIMEOUT, "why", 7.0)),
         (leave, Settled(), Gone(7.0)),
+        (close, Settled(), Gone(7.0)),
         (done, Settled(), None),
         (end, Settled(), RoundOver(0, None, None, 7.0, Generation("life", 0))),
         (drain, Settled(), None),

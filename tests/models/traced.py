@@ -15,7 +15,7 @@ from elastic.core import agent as core
 from elastic.core.evolving import evolve
 from elastic.core.group import Group, transition
 from elastic.core.group import Settings as GroupSettings
-from elastic.core.group.state import Beat, Beaten, Exited, Record, RecordUnstartable, Start
+from elastic.core.group.state import Beat, Beaten, Exited, Record, RecordUnfit, RecordUnstartable, Start
 from elastic.core.rendezvous import (
     Ask,
     Client,
@@ -261,7 +261,7 @@ class Agent(Party):
             match effect:
                 case core.Stepped(event, commands=commands):
                     self._took(transition, event, commands, self.shared.tick() if at is None else at)
-                case Record() | RecordUnstartable():
+                case Record() | RecordUnstartable() | RecordUnfit():
                     self._submits(Errand(None))
                 case core.Submit(Request() as request):
                     joins = request.handler is join

@@ -9,6 +9,6 @@ closed failed
 0  HELD: Beat
 0  HELD
 0  RUNNING: Start round 0
-0  STOPPING: RecordUnstartable no such file · Close failed cannot start
-0  JOINING: Join
+0  LEAVING: RecordUnfit no such file · Close failed cannot start
+0  LEAVING
 0  ENDED · the job has failed

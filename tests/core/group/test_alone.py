@@ -27,6 +27,7 @@ from elastic.core.group.state import (
     ReadyToLeave,
     Reaped,
     Record,
+    RecordUnfit,
     RecordUnstartable,
     Signal,
     Signalled,
@@ -299,9 +300,9 @@ def test_who_has_no_worker_left_is_not_fenced_on_the_way() -> None:
 
 def test_workers_that_could_not_be_started_end_the_job_also_when_the_round_is_over_by_then() -> None:
     late = Unstartable("no such file", 0.0)
-    word = RecordUnstartable("no such file")
-    assert told(moving(), late) == (Phase.STOPPING, (word, Close(Ending.FAILED, Why.CANNOT_START)))
-    assert told(moving(late), Reaped(1.0)) == (Phase.JOINING, (Join(),)), "the close has voided the join before"
+    word = RecordUnfit("no such file")
+    assert told(moving(), late) == (Phase.LEAVING, (word, Close(Ending.FAILED, Why.CANNOT_START)))
+    assert told(moving(late), Reaped(1.0)) == (Phase.LEAVING, ()), "the close has voided the join before"
     passing = Unstartable("no memory", 0.0, passes=True)
     assert told(moving(), passing) == (Phase.MOVING, (RecordUnstartable("no memory"),))
     for earlier in ((), (exited(0),)):

@@ -30,6 +30,7 @@ from elastic.core.group.state import (
     SIGKILL,
     Beat,
     Close,
+    Closed,
     Command,
     Elapsed,
     End,
@@ -41,6 +42,7 @@ from elastic.core.group.state import (
     Noticed,
     Reaped,
     Record,
+    RecordUnfit,
     RecordUnstartable,
     Refused,
     Signal,
@@ -189,9 +191,17 @@ def test_running_another_rounds_end_means_nothing() -> None:
     assert told(led(*RUN), over(7)) == (Phase.RUNNING, ())
 
 
-def test_running_a_program_that_cannot_start_closes_the_job_at_once() -> None:
-    words = (RecordUnstartable("no such file"), Close(Ending.FAILED, Why.CANNOT_START))
-    assert told(led(*RUN), Unstartable("no such file", 0.0)) == (Phase.STOPPING, words)
+@pytest.mark.parametrize("before", [(), RUN])
+def test_a_node_that_cannot_start_workers_says_why_and_asks_for_the_end_of_the_job(before: tuple[Event, ...]) -> None:
+    words = (RecordUnfit("no such file"), Close(Ending.FAILED, Why.CANNOT_START))
+    out = led(*before, Unstartable("no such file", 1.0), Reaped(1.0))
+    assert told(led(*before), Unstartable("no such file", 1.0)) == (Phase.LEAVING, words)
+    assert out.phase is Phase.LEAVING and out.until is None, "the register tells what follows"
+    assert transition(out, Gone(2.0))[0].outcome == Refused(Why.UNFIT, "no such file", 1.0)
+    assert transition(out, Refused(Why.UNCONFIRMED, "", 2.0))[0].outcome == Refused(Why.UNFIT, "no such file", 1.0)
+    verdict = Verdict(Ending.FAILED, 0, node("a"), Why.CANNOT_START)
+    assert transition(out, Closed(verdict, 2.0))[0].outcome == verdict
+    assert transition(out, Signalled(15, 2.0))[0].outcome == Stopped(15)
 
 
 def test_running_workers_that_cannot_be_started_for_now_cost_a_restart() -> None:

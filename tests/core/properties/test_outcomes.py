@@ -519,6 +519,21 @@ def test_only_a_fenced_member_ends_a_round_as_fenced() -> None:
     assert broken(*steps(ready()), nothing) == "O6"
 
 
+def test_a_node_that_cannot_start_leaves_only_if_the_job_need_not_end_and_ends_it_only_if_it_must() -> None:
+    cannot, told = CloseJob(Verdict(Ending.FAILED, 0, node("a"), Why.CANNOT_START)), steps(ready(), beat(), UNSTARTABLE)
+    others = running("a b", size="1:2")
+    assert broken(*told, decides(others, Leave(), 9.0)) is None
+    assert broken(*told, decides(others, cannot, 9.0)) == "O6"
+    assert broken(*told, decides(running(), Leave(), 9.0)) == "O5"
+    assert broken(*steps(UNSTARTABLE), decides(running("b c"), cannot, 9.0)) == "O6", "it stands without a"
+
+
+def test_an_agent_that_cannot_start_ends_as_unfit() -> None:
+    out = steps(UNSTARTABLE, Gone(2.0))
+    assert broken(*out) is None
+    assert broken(stepped(out[-1])) == "O1"
+
+
 def test_only_a_program_that_could_not_be_started_closes_the_job_as_such() -> None:
     cannot = CloseJob(Verdict(Ending.FAILED, 0, node("a"), Why.CANNOT_START))
     assert broken(*steps(ready(), beat(), UNSTARTABLE), decides(running(), cannot, 9.0)) is None

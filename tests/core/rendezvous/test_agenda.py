@@ -7,10 +7,11 @@ import math
 import pytest
 from worlds import holding, profile, running
 
-from elastic.core.rendezvous import Fail, Over, Raise, Settled, close, done, end, join, leave, watch
+from elastic.core.rendezvous import Fail, Over, Raise, Settings, Settled, close, done, end, join, leave, watch
 from elastic.core.rendezvous.agenda import Agenda, Prepared, Request, answered, begun, resumed, submitted
 from elastic.core.rendezvous.context import Handler
 from elastic.core.rendezvous.errands import Errand
+from elastic.core.rendezvous.operations import operation
 from elastic.core.world import Ending, Verdict, Why
 
 HELD = holding("a", running())
@@ -71,6 +72,10 @@ def test_what_is_under_way_has_its_whole_time_again_after_a_sleep(handler: Handl
 
 def test_a_sleep_begins_nothing() -> None:
     assert resumed(Agenda((Request(join),)), 9_000.0) == Agenda((Request(join),))
+
+
+def test_a_node_that_cannot_start_waits_for_the_store_as_one_that_joins() -> None:
+    assert operation(close, Settings(join_timeout=60.0), 1.0, why=Why.CANNOT_START).deadline == 61.0
 
 
 def test_leaving_voids_what_was_requested_before_but_for_a_close_and_errands() -> None:

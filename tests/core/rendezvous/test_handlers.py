@@ -889,6 +889,62 @@ def test_close_gives_up_at_its_deadline() -> None:
     assert action(close, holding("a", running()), now=5, deadline=5) == Fail(Why.UNCONFIRMED)
 
 
+CANNOT = Close(Verdict(Ending.FAILED, 0, node("a"), Why.CANNOT_START))
+SPARE = arrived(running("a b c"), "d")
+
+
+def cannot_start(held: Held, now: float = 0.0, deadline: float = 9.0) -> Action:
+    about = evolve(operation(close, deadline=deadline, why=Why.CANNOT_START), ending=Ending.FAILED)
+    return close(context(about, held, now), deadline)
+
+
+NOTHING = Finish(Settled())
+
+
+@pytest.mark.parametrize(
+    ("held", "answer"),
+    [
+        (holding("a", None, Settings(Limits(2, 2))), CANNOT),
+        (holding("a", arrived(register("2"), "b")), CANNOT),
+        (holding("a", running(), ran=0), CANNOT),
+        (holding("a", running("a b c", "3:4"), ran=0), CANNOT),
+        (holding("a", running("a b", "1:2"), ran=0), Leave()),
+        (holding("a", returning("2:3"), ran=0), Leave()),
+        (holding("a", returning("3"), ran=0), evolve(CANNOT, verdict=evolve(CANNOT.verdict, round=1))),
+        (holding("d", running("a b c")), NOTHING),
+        (holding("d", SPARE), Leave()),
+        (holding("c", arrived(register("2:3"), "a b")), NOTHING),
+        (holding("d", edited(edited(running("a b c"), "a", Done(0)), "a", Leave())), NOTHING),
+        (holding("c", edited(running("a b c", "2:3"), "c", Leave()), ran=0), NOTHING),
+        (holding("c", edited(edited(running("a b c", "2:3"), "c", Leave()), "a", Leave()), ran=0), NOTHING),
+        (holding("d", running("a b"), Settings(Limits(1, 9))), Fail(Why.LIMITS)),
+        (holding("b", arrived(register("3"), "a b#2")), NOTHING),
+        (holding("b#2", arrived(register("2:2"), "a b")), NOTHING),
+        (holding("b#2", arrived(register("2:3"), "a b")), Sync(5.0)),
+        (holding("a", closed()), Finish(CANCELLED)),
+    ],
+    ids=[
+        *("nothing is there", "another waits", "a member", "a member of the minimum", "a member too many"),
+        *("expected", "expected and needed", "a newcomer", "a spare", "an open round has its minimum"),
+        *("a member has gone well", "it has left", "it has left, and then another"),
+        *("another job", "a later start is there", "a world stands", "an earlier start is no other", "closed"),
+    ],
+)
+def test_a_node_that_cannot_start_ends_the_job_only_if_that_has_too_few_without_it(held: Held, answer: Action) -> None:
+    assert cannot_start(held) == answer
+
+
+@pytest.mark.parametrize("state", [None, arrived(register("2:4"), "b")], ids=["nothing", "too few"])
+def test_a_node_that_cannot_start_gives_others_a_last_call_to_come_where_their_number_is_open(
+    state: RendezvousState | None,
+) -> None:
+    settings = Settings(Limits(2, 4), last_call_timeout=3.0)
+    held = holding("a", state, settings)
+    assert cannot_start(held, 2.0) == Sync(3.0)
+    assert cannot_start(held, 2.0, 2.5) == Sync(2.5)
+    assert cannot_start(held, 3.0) == CANNOT
+
+
 # --- what all of them read
 
 

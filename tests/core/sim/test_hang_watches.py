@@ -43,7 +43,7 @@ STARTS = "start a; start b; start c; pass 1"
         ("max=3 hang=4", "hang b; cut a 1; pass 30", "a hang is reported"),
         ("max=3 hang=4 restarts=0", "hang a; hang b; pass 5; fail c; pass 9", "a node suspects a hang"),
         ("max=3 hang=9 reserves=1", "hang c; pass 30", "a reserve"),
-        ("max=3 hang=9", "unstartable b; fail a; pass 1; hang c; pass 30", "closed FAILED, cannot start"),
+        ("min=3 max=3 hang=9", "unstartable b; fail a; pass 1; hang c; pass 30", "closed FAILED, cannot start"),
     ],
 )
 def test_a_hang_is_seen(head: str, operations: str, seen: str) -> None:
