@@ -55,7 +55,7 @@ from ...core.world import Why, World
 from . import sentences
 from .early_losses import EarlyLosses
 from .last_line import DUMB, LastLine, LiveLastLine, Out, PlainLastLine, Wait
-from .text import count
+from .text import coloured, count
 
 PATIENCE_S = 2.0
 """How long a wait lasts before it is shown."""
@@ -73,6 +73,7 @@ class StatusLines:
         self._quiet = mode == "off"
         dumb = settings.environment.get("TERM") in DUMB
         live = not dumb and (mode == "live" or (mode == "auto" and out.isatty()))
+        self._coloured = not dumb and out.isatty() and not settings.environment.get("NO_COLOR")
         self._last_line: LastLine = LiveLastLine(out) if live else PlainLastLine(self._write)
         self.serves_store = False
         self.began_at = time.monotonic()
@@ -296,7 +297,8 @@ class StatusLines:
     def _write(self, first: str, *more: str) -> None:
         """Print lines; with the time of day where no terminal shows them as they come."""
         clock = "" if self._out.isatty() else time.strftime("%H:%M:%S ")
-        self._put(printed(f"{clock}elastic  {first}", *more))
+        text = printed(f"{clock}elastic  {first}", *more)
+        self._put(coloured(text) if self._coloured else text)
 
     def _put(self, text: str) -> None:
         """Print in one write, so that lines of several launchers do not mix."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -35,6 +36,15 @@ def time_of_day(when: str, after_s: float = 0.0) -> str:
         return f"{at if at.tzinfo is None else at.astimezone():%H:%M:%S}"
     except (ValueError, OverflowError):
         return ""
+
+
+def coloured(text: str) -> str:
+    """Return the text with FAILED in red and `lost` in yellow, for a terminal."""
+    return _MARKED.sub(lambda found: f"\x1b[{_COLOURS[found[0]]}m{found[0]}\x1b[0m", text)
+
+
+_COLOURS = {"FAILED": 31, "lost": 33}
+_MARKED = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
 
 
 class CannotPrint(Exception):

@@ -162,3 +162,22 @@ def test_the_job_goes_on_when_the_terminal_is_closed_during_a_live_wait() -> Non
     story.lasts(10.0)
     story.starts(10.0)
     assert "round 0:" not in story.out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("term", "no_color", "is_coloured"), [("xterm", "", True), ("xterm", "1", False), ("dumb", "", False)]
+)
+def test_a_terminal_shows_a_failure_in_red_and_a_loss_in_yellow_unless_no_color_is_set(
+    term: str, no_color: str, is_coloured: bool
+) -> None:
+    story = Story(mode="auto", term=term, no_color=no_color)
+    story.status.end(["FAILED: 1 failure", "gpu-02 lost"], well=False)
+    red, yellow, end = ("\x1b[31m", "\x1b[33m", "\x1b[0m") if is_coloured else ("", "", "")
+    assert f"elastic  {red}FAILED{end}: 1 failure\n" in story.out.getvalue()
+    assert f"gpu-02 {yellow}lost{end}" in story.out.getvalue()
+
+
+def test_a_log_has_no_colours() -> None:
+    log = io.StringIO()
+    Story(log, no_color="").status.end(["FAILED: 1 failure"], well=False)
+    assert "\x1b" not in log.getvalue()

@@ -51,6 +51,7 @@ class Story:
         term: str = "xterm",
         fence: float | None = None,
         alone: group.Alone | None = None,
+        no_color: str = "1",
     ) -> None:
         self.out = out or Terminal()
         spans = group.Settings(grace=30.0, fence=fence, alone=alone)
@@ -60,7 +61,7 @@ class Story:
             store="gpu-01:29400",
             rendezvous=rendezvous.Settings(rendezvous.Limits(1, 2, 3)),
             group=spans,
-            environment={"TERM": term},
+            environment={"TERM": term, "NO_COLOR": no_color},
         )
         self.status = StatusLines(self.out, settings, mode)
         self.group, commands = begin(Group(me, spans), self.status.began_at)
