@@ -1,8 +1,5 @@
 # a later start that has come since is watched
-# R12: round 0 was lost while b was well: it has no seat
-world nodes=2 max=1
+# L9: no rest 40.00 s after start, start-stranger, at most 39.5 s: round 0 complete [a#2:in]
+world nodes=1 max=1 seed=2 interval=20
 start a
-start b
-pass 1
-start b
-empty
+start-stranger a
