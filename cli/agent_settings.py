@@ -54,6 +54,18 @@ ANY_JOB = "none"
 Read = TypeVar("Read")
 
 
+def finished_is_ok(options: LaunchOptions) -> bool:
+    """Return True if a node that comes back to a job which has succeeded ends with 0. Raises Mistake."""
+    finished = options.rdzv_conf.get("finished")
+    if finished not in (None, "ok"):
+        raise Mistake(f"--rdzv-conf: finished={finished}: write ok, or leave it out")
+    if finished and not (options.rdzv_id and options.node_id):
+        raise Mistake(
+            "--rdzv-conf: finished=ok: needs --rdzv-id and --node-id, by which a node that comes back is known"
+        )
+    return finished is not None
+
+
 def launch_settings(
     options: LaunchOptions, program: Program | Function, where: Place | EtcdPlace, environment: Mapping[str, str]
 ) -> LaunchSettings:

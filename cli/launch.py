@@ -42,7 +42,7 @@ from ..core.group.state import Drained, Refused
 from ..core.rendezvous.state import successor
 from ..core.world import Node, Why
 from . import places, slurm, tokens
-from .agent_settings import launch_settings, script_program
+from .agent_settings import finished_is_ok, launch_settings, script_program
 from .exit_codes import UNFIT, exit_code
 from .launch_options import LaunchOptions, lines_without_effect
 from .manual import EPILOG, Manual
@@ -170,7 +170,7 @@ def _launched(
         raise Mistake(refused)
     token = tokens.store_token(options.rdzv_conf, environment)
     where = places.place(options, environment, token)
-    settings = _settings(options, program, where, environment, token)
+    settings, is_finished_ok = _settings(options, program, where, environment, token), finished_is_ok(options)
     say(*said, err=True)
     clock, err, failures = SystemClock(), PatientText(_stderr()), list[Exception]()
     status = StatusLines(err, settings, options.status)
@@ -201,7 +201,7 @@ def _launched(
             if spawner:
                 lent.closes(spawner.close)
             result, directory, gone_by = _run(make, settings, connection.backend, failures, status.warn)
-        code = exit_code(result.outcome)
+        code = exit_code(result.outcome, is_finished_ok and result.had_a_seat)
         of_calls = relay.restarts if relay else 0
         report = Report(settings, result, code, clock.now() - status.began_at, of_calls)
         written, lost = _write(report, patience, options.report, directory)

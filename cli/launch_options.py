@@ -92,7 +92,8 @@ class LaunchOptions:
         "keep_alive_max_attempt=5 (a node that misses so many heartbeats is lost), upscale_after=1. Also is_host=auto and "
         "same_program=true (a node that runs a program of another name is refused), token_file=FILE (a secret that all "
         "agents share: the store then refuses what others write), peer_links=true (agents watch each other by TCP), "
-        "ports=LOW-HIGH (links and MASTER_PORT have these ports, for a firewall). For an etcd: "
+        "ports=LOW-HIGH (links and MASTER_PORT have these ports, for a firewall), finished=ok (a node that is started again "
+        "after its job has succeeded ends with 0). For an etcd: "
         "cacert=FILE, cert=FILE, key=FILE, user=NAME, password_file=FILE."
     )
     last_call: float | None = NODES.option("S", values.seconds, own=True)(

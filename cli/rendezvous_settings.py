@@ -32,7 +32,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 """Spans that c10d's --rdzv-conf or a reader of docs/protocol.md may know -> why they change nothing here."""
 THEIRS = ("is_host", "store_type")
 """Other keys of c10d's --rdzv-conf."""
-OURS = ("token_file", "peer_links", "ports")
+OURS = ("token_file", "peer_links", "ports", "finished")
 """Keys that torch does not know, and that are no spans."""
 _BESIDE_THE_MASTER = 9
 """Behind a firewall that is open from --master-port on, a node takes the next ports, where it can have them. It takes the

@@ -145,6 +145,18 @@ def _took_part(held: Held) -> bool:
     return seated or bool(held.ran) or held.spare_at is not None
 
 
+def had_a_seat(held: Held, state: RendezvousState | None) -> bool:
+    """Return True if an earlier start of this node has a seat in this register, with the same program and arguments."""
+    mine, seats = held.profile, state.seats.items() if state else ()
+    return any(
+        node.slot == held.node.slot
+        and node < held.node
+        and (its.role, its.program, its.content, its.arguments)
+        == (mine.role, mine.program, mine.content, mine.arguments)
+        for node, its in ((node, seat.profile) for node, seat in seats)
+    )
+
+
 def noticed(state: RendezvousState, mine: group.Group, now: float) -> group.Noticed | None:
     """Return the event of the group that follows from the register: this node has notice there that the group does not
     know, or must be gone sooner than it knows."""

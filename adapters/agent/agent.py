@@ -15,6 +15,7 @@ from attrs import evolve
 from ...core import agent as core
 from ...core.group import Group, Outcome
 from ...core.group.state import Elapsed, Signalled
+from ...core.node import had_a_seat
 from ...core.rendezvous.operations import LINGER_S
 from ...core.world import Ending, Node, Unfit, Verdict
 from ..clean_up import CleanUp
@@ -184,7 +185,9 @@ class Agent:
         unfit, suspected = self._unfit(hurries), parts.suspected
         if isinstance(outcome, Verdict):
             faults, unfit = unstarted(faults, unfit, outcome)
-        return Result(self.node, outcome, faults, self._agent.state, *last, alone, standbys, stacks, unfit, suspected)
+        state = self._agent.state
+        again = had_a_seat(self._peers.held, state)
+        return Result(self.node, outcome, faults, state, *last, alone, standbys, stacks, unfit, suspected, again)
 
     def _unfit(self, hurries: bool) -> tuple[Unfit, ...]:
         """Return the nodes that stay out of the job."""

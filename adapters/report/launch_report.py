@@ -48,6 +48,8 @@ class Result:
     """The nodes that stay out of the job, because their checks found them unfit or they cannot start workers."""
     hangs: tuple[SuspectedHang, ...] = ()
     """The hangs that this node has suspected, the last ones."""
+    had_a_seat: bool = False
+    """An earlier start of this node took part in the job, with the same program and arguments."""
 
     @property
     def others(self) -> frozenset[Node]:

@@ -82,6 +82,10 @@ def _refused(refused: Refused, report: Report) -> str:
             return f"gave up: no round began within {waited} · {text}"
         case Why.LIMITS:
             return f"refused: {text}; all nodes of a job must be given the same"
+        case Why.CLOSED if not report.exit_code:
+            return (
+                f"nothing ran here: job {settings.run_id} had succeeded with the last start of this node (finished=ok)"
+            )
         case Why.CLOSED:
             job, store = settings.run_id, settings.store
             return f"nothing ran here: {text}; store {store} remembers job {job}, a new job has another --rdzv-id"

@@ -29,6 +29,7 @@ def test_success_is_0_and_every_other_verdict_is_1(why: Why) -> None:
 
 @pytest.mark.parametrize("why", Why)
 def test_a_refused_agent_is_3_or_2_if_its_options_are_to_blame_or_4_if_its_check_is(why: Why) -> None:
+    assert exit_code(Refused(why, "", 0.0), is_again=True) == {Why.LIMITS: 2, Why.UNFIT: 4, Why.CLOSED: 0}.get(why, 3)
     assert exit_code(Refused(why, "", 0.0)) == {Why.LIMITS: 2, Why.UNFIT: 4}.get(why, 3)
 
 

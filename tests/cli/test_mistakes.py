@@ -98,6 +98,11 @@ MISTAKES = [
         "--nnodes=2 --rdzv-endpoint=localhost:7 --rdzv-conf=ports=7 x",
         "--rdzv-conf: ports=7: that is the store's port; write more of them, like ports=29400-29420",
     ),
+    ("--rdzv-conf=finished=yes x", "--rdzv-conf: finished=yes: write ok, or leave it out"),
+    (
+        "--rdzv-conf=finished=ok --rdzv-id=j x",
+        "--rdzv-conf: finished=ok: needs --rdzv-id and --node-id, by which a node that comes back is known",
+    ),
     ("--rdzv-conf=is_host=maybe x", "--rdzv-conf: is_host=maybe: write true, false or auto"),
     ("--last-call=soon x", "--last-call=soon: write a number of seconds, 0 or more"),
     ("--rdzv-conf=a x", "--rdzv-conf=a: 'a' is not key=value; write key=value,key=value"),

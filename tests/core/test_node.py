@@ -42,6 +42,7 @@ from elastic.core.node import (
     eviction,
     farewell,
     follows,
+    had_a_seat,
     heard,
     is_forming,
     lost,
@@ -83,7 +84,7 @@ from elastic.core.rendezvous.actions import Reserve
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.rendezvous.context import Handler
 from elastic.core.rendezvous.state import Ended
-from elastic.core.world import NAME_MAX, Ending, Generation, Life, Node, Notice, Party, Verdict, Why
+from elastic.core.world import NAME_MAX, Ending, Generation, Life, Node, Notice, Party, Profile, Verdict, Why
 
 VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
 
@@ -133,6 +134,25 @@ def test_a_node_that_wanted_to_end_its_round_hears_whose_write_did_or_the_verdic
     )
     assert told(later) == RoundOver(0, None, None, 7.0, Generation("life", 2))
     assert over.closed and told(over) == Closed(over.closed, 7.0)
+
+
+def test_a_node_had_a_seat_if_an_earlier_start_of_its_slot_with_its_program_has_one() -> None:
+    mine = profile("a")
+
+    def had(who: str, state: RendezvousState | None, its: Profile = mine) -> bool:
+        return had_a_seat(evolve(holding(who, state), profile=its), state)
+
+    assert had("a#2", running())
+    assert not had("a#2", None)
+    assert not had("a", running()), "this start itself"
+    assert not had("c#2", running())
+    for other in (
+        evolve(mine, program="another"),
+        evolve(mine, content="another"),
+        evolve(mine, arguments="another"),
+        evolve(mine, role="another"),
+    ):
+        assert not had("a#2", running(), other)
 
 
 NOTICE = Notice(60.0, "a test")

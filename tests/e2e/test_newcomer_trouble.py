@@ -1,11 +1,11 @@
-"""A node that cannot start workers is its own trouble: a job that has its minimum without it goes on."""
+"""What becomes of newcomers: one that cannot start workers is its own trouble, and one that comes back may be late."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from jobs import Jobs, end, only_in, slots
+from jobs import CONF, Jobs, codes, end, only_in, slots
 from launches import PROGRAMS
 
 MISSING = "nowhere/stay.py"
@@ -109,3 +109,30 @@ def test_a_latecomer_that_cannot_start_is_no_success(job: Jobs) -> None:
     made = job("1")
     assert end([made.node("a")])[0].code == 0
     assert made.node("b", program=(MISSING,)).ends().code == 4
+
+
+FINISHED = CONF + "finished=ok,"
+
+
+def test_a_member_that_is_started_again_after_the_success_ends_well_where_that_is_asked_for(
+    job: Jobs, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import stage\nstage.tell('begins')\nstage.wait_for_gate()\n")
+    made = job("2", conf=FINISHED)
+    both = made.nodes("ab", program=(script, "--lr=1"))
+    for agent in both:
+        agent.hears(1)
+    assert codes(end(both)) == [0, 0]
+    again = made.node("a", program=(script, "--lr=1")).ends()
+    line = f"nothing ran here: job {made.run_id} had succeeded with the last start of this node (finished=ok)"
+    assert again.code == 0 and again.lines[-1] == line, again.err
+    assert made.report("a")["here"]["exit_code"] == 0
+    for name, words in (("a", ["--lr=2"]), ("c", ["--lr=1"]), ("a", [])):
+        other = made.node(name, program=(script, *words)).ends()
+        assert other.code == 3 and "nothing ran here: the job had succeeded" in other.err, other.err
+    script.write_text("# another one")
+    assert made.node("a", program=(script, "--lr=1")).ends().code == 3
+    made.conf = CONF
+    script.write_text("import stage\nstage.tell('begins')\nstage.wait_for_gate()\n")
+    assert made.node("a", program=(script, "--lr=1")).ends().code == 3

@@ -25,6 +25,7 @@ JOB, JOB_SET = MANIFESTS["job.yaml Job"], MANIFESTS["jobset.yaml JobSet"]
 VERSION = "1.33"
 """The oldest whose Jobs have all fields that are used here."""
 NODES = 4
+UID = "7d0f6c1e-5a52-4b1c-9d4c-0f1c9ad0a6a1"
 
 
 def jobs() -> Mapping[str, Any]:
@@ -95,9 +96,12 @@ def test_a_pod_shows_the_job_and_one_that_must_go_is_drained_by_its_hook_while_t
     nodes = [node(launch, endpoint, token, tmp_path, index) for index in range(NODES)]
     assert len(run(nodes)) == NODES
     (line,) = (line for line in (FOLDER / "README.md").read_text().splitlines() if "elastic status" in line)
-    in_pod, _, ask = line.strip().partition(" -- elastic ")
-    places = {"elastic-store": endpoint, "/run/secrets/elastic/token": token}
-    shown = launch.command(ELASTIC, *here(shlex.split(ask), places)).ends()
+    in_pod, _, shell = line.strip().partition(" -- sh -c ")
+    (words,) = shlex.split(shell)
+    elastic, *ask = shlex.split(words)
+    places = {"elastic-store": endpoint, "/run/secrets/elastic/token": token, "$JOB_UID": UID}
+    shown = launch.command(ELASTIC, *here(ask, places)).ends()
+    assert elastic == "elastic"
     assert (in_pod, json.loads(shown.out)["state"]) == (f"kubectl exec job/{JOB['metadata']['name']}", "running")
     lost, *others = reversed(nodes)
     sh, *hook = here(
@@ -111,6 +115,12 @@ def test_a_pod_shows_the_job_and_one_that_must_go_is_drained_by_its_hook_while_t
     for each in others:
         each.open_gate()
     assert codes(each.ends() for each in others) == [0] * (NODES - 1)
+    assert again(launch, endpoint, token, tmp_path, 0) == 0, "a pod that is replaced when the job has succeeded"
+
+
+def again(launch: Launcher, endpoint: str, token: Path, folder: Path, index: int) -> int:
+    (folder / f"{index}").rmdir()
+    return node(launch, endpoint, token, folder, index).ends().code
 
 
 def node(launch: Launcher, endpoint: str, token: Path, folder: Path, index: int) -> Launch:
@@ -122,6 +132,7 @@ def node(launch: Launcher, endpoint: str, token: Path, folder: Path, index: int)
             "elastic-store:29400": endpoint,
             "/run/secrets/elastic/token": token,
             "$(JOB_COMPLETION_INDEX)": f"{index}",
+            "$(JOB_UID)": UID,
             "/run/drain": folder / f"{index}",
             "/app/train.py": f"{PROGRAMS / 'drained.py'}\0{folder}",
         },
