@@ -195,7 +195,7 @@ def _launched(
         orphans = Orphans(connection.children) if adopts else None
         for warning in filter(None, (kernel.slower(), protection.warning())):
             status.warn(warning)
-        parts = spawner and Lent(spawner), orphans, evictions.evict, patience, protection, executor
+        parts = spawner and Lent(spawner), orphans, evictions.evict, patience, protection, executor, connection.rounds
         make = partial(_made, settings, clock, Observers(status, *observers), options.trace, parts)
         with CleanUp(failures) as lent:
             if spawner:

@@ -286,7 +286,8 @@ class Profile:
     party: Party | None = None
     """Those with whom it comes; None: it comes alone."""
     serves_store: bool | None = None
-    """True: its agent serves the store, which ends with the agent. For people: the core decides nothing by it."""
+    """True: its agent serves the store, which ends with the agent. In a round in which the node is the first, its agent
+    serves the workers' store too, unless workers restart alone. The core decides nothing by it."""
 
     @property
     def has_loopback(self) -> bool:

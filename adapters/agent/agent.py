@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from signal import Signals
+from typing import TYPE_CHECKING
 
 from attrs import evolve
 
@@ -65,6 +66,9 @@ from .inbox import (
 from .parts import Part, Shared
 from .peers import Evict, Peers
 
+if TYPE_CHECKING:
+    from ..store.connection import RoundHost
+
 _RECORD_TIMEOUT_S = 5.0
 """The end of the job waits this long for failures that are on their way to the record."""
 _STACKS_TIMEOUT_S = 5.0
@@ -90,17 +94,19 @@ class Agent:
         patience: Patience | None = None,
         protection: Protection | None = None,
         executor: Executor | None = None,
+        rounds: RoundHost | None = None,
         node: Node | None = None,
     ) -> None:
         """`node`: who this agent is; None: a new start. `patience` is for disks and consoles at the end of the job. Without
-        a `spawner` the `executor` executes the workers. Raises CannotLog, and OSError if the host has no port left."""
+        a `spawner` the `executor` executes the workers. `rounds` serves the rounds' stores; None: worker rank 0 does. Raises
+        CannotLog, and OSError if the host has no port left."""
         self._settings, self._backend, self._clock, self._observer = settings, backend, clock, observer
         self._trace = trace or NoTrace()
         self._inbox = inbox = Inbox(clock)
         self._patience = patience = patience or Patience()
         self._disk = disk = Disk()
         self._logs = worker_logs(settings, observer.saw, disk)
-        self._peers = peers = Peers(settings, backend, clock, inbox, self._trace, evict, node)
+        self._peers = peers = Peers(settings, backend, clock, inbox, self._trace, evict, rounds, node)
         self.node = peers.node
         self._agent = core.Agent(Group(self.node, settings.group), puts_stacks=settings.stacks_signal is not None)
         start = start_up(settings) if spawner is None else None  # a forked worker runs none: it reports by itself

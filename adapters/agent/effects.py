@@ -188,6 +188,7 @@ class Effects:
 
     def _start(self, world: World) -> None:
         try:
+            self._peers.serve(world)
             started = self.workers.start(world)
             self._trace.took(group.Start, started.world.round, started.pids, started.at)
             self._shared.observer.saw(started)

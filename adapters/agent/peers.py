@@ -25,6 +25,7 @@ from ..report.news import Remark, Trace
 from ..store.port import Backend, Record, Shelf
 from ..terminal import why
 from ..threads import NoThread, start
+from ..workers.environment import agent_serves
 from .inbox import Inbox
 from .note_teller import NoteTeller
 from .parts import Part
@@ -32,6 +33,7 @@ from .parts import Part
 if TYPE_CHECKING:
     from ..rendezvous.evictions import Awaited, Parties
     from ..rendezvous.links import Links
+    from ..store.connection import RoundHost
 
 Evict: TypeAlias = "Callable[[Parties, Node, Awaited], None]"
 """Take the ranks of these parties out of the workers' registers, in the name of this node."""
@@ -48,13 +50,18 @@ class Peers:
         inbox: Inbox,
         trace: Trace,
         evict: Evict,
+        rounds: RoundHost | None = None,
         node: Node | None = None,
     ) -> None:
-        """`node`: who this agent is; None: a new start. Raises OSError if the host has no port or descriptor left."""
+        """`rounds` serves the rounds' stores, if this agent serves the job's. `node`: who this agent is; None: a new start.
+        Raises OSError if the host has no port or descriptor left."""
         self._settings = settings
         self._clock = clock
         self._inbox = inbox
         self._evict = evict
+        self._rounds = rounds
+        self._served = 0
+        """The port of the store that was served at the last join; 0 for none."""
         beside = 1 + settings.listening.links  # the next round's port, and that of the links
         self._reserved = Reservation(settings.address, settings.listening.ports, beside=beside)
         self.host = os.uname().nodename
@@ -85,8 +92,22 @@ class Peers:
             self.rendezvous.submit(item)
             return False
         self._reserved.renew()
-        self.rendezvous.submit(evolve(item, profile=evolve(self._introduced, endpoint=self._reserved.endpoint)))
+        endpoint = self._reserved.endpoint
+        serves = bool(self._rounds and not self._rounds.has_given_up)
+        self._served = 0
+        if serves and self._settings.group.alone is None:
+            with suppress(OSError):  # tried again if this node is the first
+                self._serve(endpoint.port)
+        profile = evolve(self._introduced, endpoint=endpoint, serves_store=serves or None)
+        self.rendezvous.submit(evolve(item, profile=profile))
         return True
+
+    def serve(self, world: World) -> None:
+        """Serve the store of this world if that is up to this agent. It was done at the join as a rule: another node's
+        worker that is sooner than this node's is not refused then. Raises OSError."""
+        port = world.profiles[0].endpoint.port
+        if world.nodes[0] == self.node and agent_serves(self._settings, world) and port != self._served:
+            self._serve(port)
 
     def tell(self, shelf: Shelf[Record], note: Record) -> None:
         """Tell this beside the next heartbeat."""
@@ -133,6 +154,11 @@ class Peers:
         """Return the members of this world that are dead or out of reach, or have no work. Any thread may ask."""
         links = self.links.stand if self.links else {}
         return core.absent(agent, world, links, self._clock.now(), self._settings.rendezvous.ttl)
+
+    def _serve(self, port: int) -> None:
+        if self._rounds:
+            self._rounds.serve_round(self._reserved.listening(port))
+            self._served = port
 
     def _has_beaten(self, sent_at: float, life: Life | None) -> None:
         """Take an acknowledged heartbeat, in the heart's thread."""

@@ -1,8 +1,9 @@
-"""Reserve the ports of one round's MASTER_PORT: this node holds them free until its worker rank 0 listens there.
+"""Reserve the ports of one round's MASTER_PORT: this node holds them until the round's store is served there.
 
 torch's agents share one store over all rounds, so a restarted worker finds the addresses of the last round. Here each agent
-reserves a new port before it arrives, by a socket that never listens and is bound with SO_REUSEADDR. The kernel gives the
-port to nobody else, and a worker's TCPStore (both of its implementations set SO_REUSEADDR) can still bind it.
+reserves a new port before it arrives, by a socket that is bound with SO_REUSEADDR. The kernel gives the port to nobody else.
+Where the agent serves the round's store, this very socket listens. Where worker rank 0 does, it never listens, and the
+worker's TCPStore (both of its implementations set SO_REUSEADDR) can still bind the port.
 
 Programs count on from there: nvidia-resiliency-ext's example has a store of its own on MASTER_PORT + 1 and the wrapper's on
 MASTER_PORT + 2. Linux hands out ports by parity and gives the first of these to connections, so it is often taken before it
@@ -28,6 +29,7 @@ _NEIGHBOURS = 2
 _BESIDE = 1
 """The next round's port."""
 _TRIES = 64
+_BACKLOG = 4_096
 
 
 class Reservation:
@@ -40,17 +42,29 @@ class Reservation:
         the node less than `beside` of them. Raises OSError if none is left."""
         scarce = ports[-1] != 0 and len(ports) <= neighbours + beside
         self._ports, self._neighbours = ports, 0 if scarce else neighbours
-        port, self._held = self._in_a_row(0)
-        self.endpoint = Endpoint(address, port)
+        self._first, self._held = self._in_a_row(0)
+        self.endpoint = Endpoint(address, _port_of(self._first))
 
     def renew(self) -> None:
         """Hold another port instead. A host that has none for now leaves the last one, which no worker uses by then."""
         try:
-            port, held = self._in_a_row(self.endpoint.port)
+            first, held = self._in_a_row(self.endpoint.port)
         except OSError:
             return
         self.release()
-        self.endpoint, self._held = Endpoint(self.endpoint.address, port), held
+        self._first, self._held = first, held
+        self.endpoint = Endpoint(self.endpoint.address, _port_of(first))
+
+    def listening(self, port: int) -> socket.socket:
+        """Return a socket that listens at this port, which the node holds, or held before. The caller closes it. Raises
+        OSError."""
+        listening = self._first.dup() if port == self.endpoint.port else _shared(port)
+        try:
+            listening.listen(_BACKLOG)
+        except OSError:
+            listening.close()
+            raise
+        return listening
 
     def release(self) -> None:
         self._held.close()
@@ -63,17 +77,18 @@ class Reservation:
     ) -> None:
         self.release()
 
-    def _in_a_row(self, last: int) -> tuple[int, ExitStack]:
+    def _in_a_row(self, last: int) -> tuple[socket.socket, ExitStack]:
         """Reserve a port and its neighbours; on a host too full for such a row, one port alone."""
         reason = none_left(self._ports)
         for first, neighbours in self._tries(last):
             bind = _shared if first else _bound
             try:
                 with ExitStack() as held:
-                    port = _port_of(held.enter_context(bind(first)))
+                    holder = held.enter_context(bind(first))
+                    port = _port_of(holder)
                     for each in range(port + 1, port + 1 + neighbours):
                         held.enter_context(bind(each))
-                    return port, held.pop_all()
+                    return holder, held.pop_all()
             except (OSError, OverflowError) as error:  # somebody has it, or a neighbour, or there is no such port
                 if isinstance(error, OSError) and not (first and error.errno == errno.EADDRINUSE):
                     reason = error

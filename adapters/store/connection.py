@@ -26,6 +26,8 @@ from .port import Backend, Denied, NotServed, OutOfReach, StoreError
 from .tcpstore.wire import RUNS_THERE, Address, starts
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from .etcd.access import Access
     from .secret import Secret
     from .tcpstore.helper_watch import HelperWatch
@@ -78,8 +80,23 @@ class StoreConnection(Protocol):
         Idempotent."""
 
 
+class RoundHost(Protocol):
+    """Serves the store of each round, where workers meet, beside the job's."""
+
+    @property
+    def has_given_up(self) -> bool:
+        """True if it serves nothing any more."""
+
+    def serve_round(self, listening: socket) -> None:
+        """Serve the store of a round on this socket, which the caller gives away, and the last round's no longer."""
+
+
 class AgentConnection(StoreConnection, Protocol):
     """An agent's connection, which opens registers for the agent's workers too."""
+
+    @property
+    def rounds(self) -> RoundHost | None:
+        """Serves the stores of the rounds; None where worker rank 0 does."""
 
     def beside(self, name: str) -> Backend:
         """Return a client of the workers' register `name` in the same store."""
@@ -115,6 +132,7 @@ class MemoryConnection:
 
     place = "in memory"
     serves = False
+    rounds = None
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -209,6 +227,10 @@ class TCPStoreConnection:
         return self._host is not None
 
     @property
+    def rounds(self) -> RoundHost | None:
+        return self._watch
+
+    @property
     def route(self) -> Mapping[str, object]:
         return {"host": self.address.host, "port": self.address.port, "space": self._run_id}
 
@@ -298,6 +320,7 @@ class EtcdConnection:
     """A connection to an etcd cluster that runs already."""
 
     serves = False
+    rounds = None
 
     def __init__(
         self, addresses: Sequence[Address], access: Access, run_id: str, clock: Clock, settings: Settings

@@ -1,7 +1,8 @@
 """The environment of a worker: torchrun's names and values, and ours.
 
-Differences from torchrun 2.13, on purpose: MASTER_ADDR and MASTER_PORT are fresh for every round and the store there is
-worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False); TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
+Differences from torchrun 2.13, on purpose: MASTER_ADDR and MASTER_PORT are fresh for every round, and the store there is
+worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False) unless the agent of rank 0 serves the job's store;
+TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
 ELASTIC_ROUND is the fencing token for whoever writes checkpoints; ELASTIC_RELAY and ELASTIC_WORLD say where the workers of
 this world may keep a register of their own (adapters/store/relay/relay_server.py), ELASTIC_NOTICE where they are told that
 the node is drained (notices.py), ELASTIC_PROGRESS, under --hang-timeout alone, where they say that they make progress
@@ -50,6 +51,8 @@ OURS = frozenset(
     }
 )
 """The variables that only a launcher sets. A launcher that a worker starts inherits none of them."""
+AGENT_STORE = "TORCHELASTIC_USE_AGENT_STORE"
+"""torch's variable: True if an agent serves the workers' store, and worker rank 0 is a client too."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _OF_ROUND = (
     "RANK",
@@ -61,6 +64,7 @@ _OF_ROUND = (
     "ROLE_WORLD_SIZE",
     "MASTER_ADDR",
     "MASTER_PORT",
+    AGENT_STORE,
     "TORCHELASTIC_RESTART_COUNT",
     "TORCHELASTIC_ERROR_FILE",
     "ELASTIC_ROUND",
@@ -91,6 +95,7 @@ def environment(
         "ROLE_WORLD_SIZE": str(ranks.role_world_size),
         "MASTER_ADDR": master.address,
         "MASTER_PORT": str(master.port),
+        AGENT_STORE: str(agent_serves(settings, world)),
         "TORCHELASTIC_RESTART_COUNT": str(world.failures),
         "ELASTIC_ROUND": str(world.round),
         WORLD: _world(settings, world),
@@ -98,6 +103,12 @@ def environment(
         PARTY: party(len(ranks.workers), node),
         **(_own_device(settings.environment.get(_VISIBLE), worker.local_rank) if settings.virtual_local_rank else {}),
     }
+
+
+def agent_serves(settings: LaunchSettings, world: World) -> bool:
+    """Return True if the agent of the first node serves this world's store, as on all its nodes: they read one profile, and
+    have one restart scope. A store for workers that start again alone would keep what their predecessors wrote."""
+    return bool(world.profiles[0].serves_store) and settings.group.alone is None
 
 
 def _world(settings: LaunchSettings, world: World) -> str:
@@ -121,7 +132,7 @@ def lasting_environment(settings: LaunchSettings, slot: str) -> dict[str, str]:
         "LOCAL_WORLD_SIZE": str(settings.local_world_size),
         "TORCHELASTIC_RUN_ID": settings.run_id,
         "TORCHELASTIC_MAX_RESTARTS": str(settings.rendezvous.limits.max_restarts),
-        "TORCHELASTIC_USE_AGENT_STORE": "False",
+        AGENT_STORE: "False",
         "TORCHELASTIC_SIGNALS_TO_HANDLE": ",".join(handled.name for handled in settings.signals),
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": given.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
         "ELASTIC_NODE_ID": slot,

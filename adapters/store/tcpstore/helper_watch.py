@@ -4,6 +4,10 @@ The agent keeps the listening socket. While no helper serves, the kernel takes c
 helper finds them there: a client waits, and is not refused. A store that is served again is empty. The agents then write
 back the register that they remember, as after any loss of a store (core/rendezvous/lives.py).
 
+The helper serves the store of the round too, and so does the next helper. That store begins empty, and nobody gives back
+what workers had written: those that have met run on without it, and one that asks it for something fails, or waits for its
+time-out.
+
 `core/store_helper.py` decides when a helper is started and when it is killed. The thread only says what happened: the pidfd
 tells of a death, and a connection of its own asks for an answer.
 """
@@ -62,6 +66,8 @@ class HelperWatch:
         self._helper = Helper(watching.still_s, watching.clock.now())
         self._host = host
         self._pidfd = self._wake = -1
+        self._round: socket.socket | None = None
+        """It listens for the workers of the last round that was told."""
         self._probe = _Probe(address.port)
         self._cpu: bytes | None = None
         self._is_killed = self._is_closed = False
@@ -104,6 +110,21 @@ class HelperWatch:
             return "this node serves it, and its helper is being started"
         return f"this node serves it, and kills its helper after {self._watching.still_s:g} s without an answer"
 
+    def serve_round(self, listening: socket.socket) -> None:
+        """Serve the store of a round on this socket, which the caller gives away, and the last round's no longer."""
+        with self._lock:
+            self._let_round_go()
+            if self.has_given_up:
+                listening.close()
+            else:
+                self._round = listening
+                self._host.hand(listening)
+
+    def _let_round_go(self) -> None:
+        if self._round:
+            self._round.close()
+            self._round = None
+
     def release(self, is_needed: bool) -> None:
         """End the use of the store, which ends with its agent, whoever needs it. Idempotent."""
         self.close()
@@ -122,6 +143,7 @@ class HelperWatch:
                 os.close(descriptor)
         self._host.close()
         self._listening.close()
+        self._let_round_go()
 
     # --- the thread
 
@@ -191,7 +213,9 @@ class HelperWatch:
                 self._is_killed = True
                 self._host.kill()
             case Command.GIVE_UP:
-                self._listening.close()  # a client is refused, and does not wait in vain
+                with self._lock:  # a client is refused, and does not wait in vain
+                    self._listening.close()
+                    self._let_round_go()
                 self._watching.gave_up()
         return None
 
@@ -201,6 +225,8 @@ class HelperWatch:
             try:
                 self._host = StoreHost(self._listening.dup())
                 self._pidfd = pidfds.opened(self._host.pid)
+                if self._round:
+                    self._host.hand(self._round)
             except OSError as error:
                 self._host.close()
                 return self._failed(self._watching.clock.now(), f"the store's helper cannot be started: {why(error)}")

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -39,15 +39,20 @@ class StoreHost:
     """
 
     def __init__(self, listening: socket.socket, outlives: bool = False) -> None:
-        with listening:
-            self._helper = subprocess.Popen(
-                [sys.executable, "-P", str(PROGRAM), str(listening.fileno()), *(["outlives"] if outlives else [])],
-                env=without_secrets(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(listening.fileno(),),
-                start_new_session=True,
-            )
+        with listening, ExitStack() as opened:
+            self._line, line = socket.socketpair()
+            opened.enter_context(self._line)
+            with line:
+                self._helper = subprocess.Popen(
+                    [sys.executable, "-P", str(PROGRAM), str(listening.fileno()), *(["outlives"] if outlives else [])],
+                    env=without_secrets(),
+                    stdin=line.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=(listening.fileno(),),
+                    start_new_session=True,
+                )
+            self._line.setblocking(False)
+            opened.pop_all()
         self._outlives = outlives
         self._is_needed = True
         if outlives:
@@ -69,6 +74,11 @@ class StoreHost:
     def lives(self) -> bool:
         return self._helper.poll() is None
 
+    def hand(self, listening: socket.socket) -> None:
+        """Have the helper serve the store of a round on this socket, which stays the caller's. It drops the last round's."""
+        with suppress(OSError):  # the helper has died
+            socket.send_fds(self._line, [b"."], [listening.fileno()])
+
     def release(self, is_needed: bool) -> None:
         """End the use of the store. `is_needed`: others still use it. Idempotent."""
         self._is_needed = is_needed
@@ -79,8 +89,8 @@ class StoreHost:
         """End with the process."""
         if not self._is_needed:
             self.close()
-        elif self._helper.stdin:
-            self._helper.stdin.close()
+        else:
+            self._line.close()
 
     def kill(self) -> None:
         """Kill the helper. Somebody waits for it."""
@@ -89,8 +99,7 @@ class StoreHost:
     def close(self) -> None:
         """Kill the helper: it holds nothing that could be lost, and torch is slow to end. Idempotent."""
         end_process(self._helper)
-        if self._helper.stdin:
-            self._helper.stdin.close()
+        self._line.close()
 
 
 _lasting: dict[Address, StoreHost] = {}

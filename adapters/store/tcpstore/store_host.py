@@ -2,12 +2,15 @@
 
     python store_host.py FD [outlives]
 
-FD is an inherited socket that listens; clients that connect before torch is imported wait in its backlog. The program
-serves until its stdin closes, so it ends with the process that started it. With `outlives` it then serves on, until no
-client has been connected for a while: the others of a job lose no store when the process that started it is killed.
+FD is an inherited socket that listens; clients that connect before torch is imported wait in its backlog. Its stdin is a
+socket too. Each message there brings one more socket that listens: the program serves the store of a round on it, beside
+its own, and drops that of the round before. A round's store begins empty, and its clients are the workers.
 
-Each client is a descriptor here: an agent has three, and each register of its wrapped ranks another three. So the program
-takes all descriptors that the hard limit allows, and says on stderr when nearly all of them are in use.
+The program serves until its stdin closes, so it ends with the process that started it. With `outlives` it then serves on,
+until no client has been connected for a while: the others of a job lose no store when the process that started it is killed.
+
+Each client is a descriptor here: an agent has three, each register of its wrapped ranks another three, and a worker one or
+more. So the program takes all descriptors that the hard limit allows, and says on stderr when nearly all of them are in use.
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import NoReturn
 
 _LOOK_S = 2.0
 """How often the program counts its descriptors."""
@@ -29,6 +35,8 @@ _FEW = 16
 _IDLE_LOOKS = 2
 """Without a client in this many looks in a row, a program that outlived its parent ends."""
 
+_handed: SimpleQueue[int] = SimpleQueue()
+"""The sockets of rounds."""
 _serves = threading.Event()
 """Set once the server takes the clients out of the backlog."""
 
@@ -38,7 +46,7 @@ def main(descriptor: int, outlives: bool) -> None:
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(signum, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    end = _started(threading.Thread(target=_end_with_stdin, args=(outlives,), daemon=True))
+    _start(threading.Thread(target=_end_with_stdin, args=(outlives,), daemon=True))
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     # torch's server asks for the name of each peer that connects, for its log, in the one thread that serves them all: a
     # name server that takes 5 s to answer once held every agent up for this long. It needs no names, so it asks for none.
@@ -49,32 +57,53 @@ def main(descriptor: int, outlives: bool) -> None:
         _say(f"store: torch cannot be imported here: {error}")
         sys.exit(1)
 
-    with socket.socket(fileno=os.dup(descriptor)) as listening:
-        port = listening.getsockname()[1]
-    # torch's constructor raises, minutes later, if its own client cannot connect. All addresses of this host are served,
-    # but a host that listens on "::" may have no address of IPv6.
-    _served = TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False, master_listen_fd=descriptor)
+    def served(listening: int) -> object:
+        # torch's constructor raises, minutes later, if its own client cannot connect. All addresses of this host are
+        # served, but a host that listens on "::" may have no address of IPv6.
+        where = "127.0.0.1", _port(listening)
+        return TCPStore(*where, is_master=True, wait_for_workers=False, master_listen_fd=listening)
+
+    _served = served(descriptor)
     _serves.set()
-    end.join()
+    _serve_rounds(served)
 
 
-def _started(thread: threading.Thread) -> threading.Thread:
+def _start(thread: threading.Thread) -> None:
     """Start the thread, as soon as the host has one to give."""
     while True:
         try:
-            thread.start()
+            return thread.start()
         except RuntimeError:
             time.sleep(0.05)
-        else:
-            return thread
+
+
+def _serve_rounds(served: Callable[[int], object]) -> NoReturn:
+    """Serve the store of the last round, until the program ends. The job's store is served also when that fails."""
+    store = None
+    while True:
+        listening = _handed.get()
+        del store  # its port may be the next one's
+        try:
+            store = served(listening)
+        except RuntimeError as error:
+            store = None
+            _say(f"store: the workers' store cannot be served: {error}")
+
+
+def _port(listening: int) -> int:
+    borrowed = socket.socket(fileno=listening)
+    try:
+        return int(borrowed.getsockname()[1])
+    finally:
+        borrowed.detach()
 
 
 def _end_with_stdin(outlives: bool) -> None:
     """End this program when stdin closes, also while torch is being imported; if it `outlives` that, when it is idle."""
-    poll = select.poll()
-    poll.register(0, select.POLLIN)
+    agent, poll = socket.socket(fileno=0), select.poll()
+    poll.register(agent, select.POLLIN)
     was_short = False
-    while not poll.poll(_LOOK_S * 1_000) or os.read(0, 1):
+    while not poll.poll(_LOOK_S * 1_000) or _hears(agent):
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         is_short = _descriptors(limit) > limit - _FEW
         if is_short and not was_short:
@@ -83,6 +112,14 @@ def _end_with_stdin(outlives: bool) -> None:
     if outlives:
         _wait_until_idle()
     os._exit(0)
+
+
+def _hears(agent: socket.socket) -> bool:
+    """Take the socket of a round; return False if stdin has closed."""
+    data, descriptors, *_ = socket.recv_fds(agent, 1, 1)
+    for each in descriptors:
+        _handed.put(each)
+    return bool(data)
 
 
 def _wait_until_idle() -> None:

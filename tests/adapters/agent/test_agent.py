@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -111,6 +112,60 @@ def test_a_job_that_succeeds_goes_through_its_phases_once(environment: dict[str,
     report = reported(result)
     assert (report.result.faults, report.world_size, report.restarts, report.others) == ((), 2, 0, 0)
     assert notes.phases == [Phase.JOINING, Phase.HELD, Phase.RUNNING, Phase.BARRIER, Phase.ENDED]
+
+
+class Rounds:
+    """Serves no store, and knows at which ports it was asked to."""
+
+    def __init__(self, has_given_up: bool = False, refuses: int = 0) -> None:
+        """The first `refuses` times it lacks something."""
+        self.has_given_up = has_given_up
+        self._refuses = refuses
+        self.ports: list[int] = []
+
+    def serve_round(self, listening: socket.socket) -> None:
+        with listening:
+            self.ports.append(listening.getsockname()[1])
+            assert listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        if len(self.ports) <= self._refuses:
+            raise OSError("too many open files")
+
+
+def rounds_of(rounds: Rounds, environment: dict[str, str], **others: Any) -> list[tuple[int, bool | None]]:
+    """Run a job of two rounds; return the port of each, and what its node says of the store."""
+    notes = Notes()
+    made = settings("exit $((1 - ELASTIC_ROUND))", restarts=1, environment=environment, **others)
+    agent = Agent(made, MemoryBackend(MemoryStore(), CLOCK), CLOCK, notes, rounds=rounds)
+    assert ended(agent.run()) == (Ending.SUCCEEDED, Why.DONE)
+    profiles = [news.world.profiles[0] for news in notes.news if isinstance(news, Started)]
+    return [(each.endpoint.port, each.serves_store) for each in profiles]
+
+
+def test_an_agent_that_can_serve_the_rounds_stores_does_so_from_its_joins_on(environment: dict[str, str]) -> None:
+    rounds = Rounds()
+    assert rounds_of(rounds, environment) == [(port, True) for port in rounds.ports]
+    assert len(set(rounds.ports)) == 2
+
+
+def test_a_store_that_cannot_be_served_at_the_join_is_served_when_the_workers_start(
+    environment: dict[str, str],
+) -> None:
+    rounds = Rounds(refuses=1)
+    first, second = rounds_of(rounds, environment)
+    assert [(port, True) for port in rounds.ports] == [first, first, second]
+
+
+def test_one_that_serves_no_store_any_more_says_so_when_it_joins(environment: dict[str, str]) -> None:
+    rounds = Rounds(has_given_up=True)
+    assert [serves for _, serves in rounds_of(rounds, environment)] == [None, None]
+    assert rounds.ports == []
+
+
+def test_where_workers_start_again_alone_the_agent_serves_the_job_s_store_only(environment: dict[str, str]) -> None:
+    rounds = Rounds()
+    alone = group.Settings(alone=group.Alone(0))
+    assert [serves for _, serves in rounds_of(rounds, environment, group=alone)] == [True, True]
+    assert rounds.ports == []
 
 
 def test_a_failure_is_recorded_before_anything_else_is_done_about_it(environment: dict[str, str]) -> None:

@@ -67,6 +67,27 @@ def test_the_kernel_gives_it_to_nobody_who_asks_for_any_port() -> None:
         assert not set(row(held)) & set(others)
 
 
+def test_who_serves_the_round_s_store_listens_on_the_port_that_is_held_also_when_the_next_is() -> None:
+    """A client that comes before the server waits, and is not refused."""
+    with Reservation("localhost") as held:
+        port = held.endpoint.port
+        with held.listening(port) as listening, socket.create_connection(("localhost", port)) as client:
+            held.renew()
+            assert held.endpoint.port != port
+            with listening.accept()[0] as served:
+                assert served.getpeername()[1] == client.getsockname()[1]
+            with pytest.raises(OSError, match="in use"):
+                held.listening(port)
+
+
+def test_a_port_that_was_held_before_the_last_one_is_taken_again() -> None:
+    with Reservation("localhost") as held:
+        port = held.endpoint.port
+        held.renew()
+        with held.listening(port), socket.create_connection(("localhost", port)):
+            assert held.endpoint.port != port
+
+
 def test_no_two_hold_the_same() -> None:
     with ExitStack() as stack:
         held = [port for _ in range(100) for port in row(stack.enter_context(Reservation("localhost")))]

@@ -18,7 +18,7 @@ from elastic.core.group import Alone
 from elastic.core.group import Settings as Group
 from elastic.core.ranks import assign
 from elastic.core.rendezvous import Limits, Settings
-from elastic.core.world import Endpoint, Generation, Life, Member, Node, Profile, WorldId, world_of
+from elastic.core.world import Endpoint, Generation, Life, Member, Node, Profile, World, WorldId, world_of
 
 ROOT = Path(__file__).parents[3]
 FIRST, SECOND = Node("a", 1), Node("b", 1)
@@ -33,7 +33,7 @@ WORLD = world_of(
 )
 
 
-def found(node: Node, local_rank: int, **settings: Any) -> dict[str, str]:
+def found(node: Node, local_rank: int, world: World = WORLD, **settings: Any) -> dict[str, str]:
     role = "trainer" if node == FIRST else "server"
     made = LaunchSettings(
         Program(Kind.SCRIPT, "x"),
@@ -43,8 +43,8 @@ def found(node: Node, local_rank: int, **settings: Any) -> dict[str, str]:
         rendezvous=Settings(Limits(1, 2, 5)),
         **settings,
     )
-    ranks = assign(WORLD)[node]
-    return dict(environment(made, node, WORLD, ranks, ranks.workers[local_rank]))
+    ranks = assign(world)[node]
+    return dict(environment(made, node, world, ranks, ranks.workers[local_rank]))
 
 
 def test_a_worker_of_the_second_node_knows_its_place_in_the_job_its_node_and_its_role() -> None:
@@ -84,6 +84,20 @@ def test_all_workers_of_a_round_meet_at_the_port_of_the_first_node() -> None:
     for node in (FIRST, SECOND):
         assert (found(node, 0)["MASTER_ADDR"], found(node, 0)["MASTER_PORT"]) == ("host-a", "41001")
         assert found(node, 0)["TORCHELASTIC_USE_AGENT_STORE"] == "False"
+
+
+@pytest.mark.parametrize(
+    ("serving", "group", "by"),
+    [(FIRST, Group(), "True"), (SECOND, Group(), "False"), (FIRST, Group(alone=Alone(1)), "False")],
+)
+def test_the_agent_of_the_first_node_serves_the_round_s_store_if_it_serves_the_job_s(
+    serving: Node, group: Group, by: str
+) -> None:
+    """All nodes read it in one profile. Workers that start again alone would meet what their predecessors wrote."""
+    profiles = [evolve(each.profile, serves_store=each.node == serving or None) for each in WORLD.members]
+    world = evolve(WORLD, profiles=tuple(profiles))
+    for node in (FIRST, SECOND):
+        assert found(node, 0, world=world, group=group)["TORCHELASTIC_USE_AGENT_STORE"] == by
 
 
 def test_restarts_and_round_are_the_job_s_the_same_on_every_node() -> None:

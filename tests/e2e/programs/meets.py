@@ -1,6 +1,7 @@
-"""meets.py ROUNDS [wrapped]: meet the other ranks at MASTER_ADDR:MASTER_PORT, where rank 0 listens, and tell the port.
+"""meets.py ROUNDS [wrapped]: meet the other ranks at MASTER_ADDR:MASTER_PORT, and tell the port.
 
-Rank 0 closes all connections first, so its kernel remembers them. It fails in ROUNDS rounds, or iterations of a function."""
+The agent of rank 0 serves a store there, or rank 0 listens, and closes all connections first, so its kernel remembers them.
+Rank 0 fails in ROUNDS rounds, or iterations of a function."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import time
 
 import stage
 
+from elastic.adapters.store.tcpstore.wire import Address, WireClient
 from elastic.inprocess import CallWrapper, Wrapper
 
 ROUNDS = int(sys.argv[1])
@@ -18,6 +20,13 @@ ROUNDS = int(sys.argv[1])
 
 def meet() -> None:
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    if os.environ["TORCHELASTIC_USE_AGENT_STORE"] == "True":
+        with WireClient(Address(address, port), 60.0, 1_000) as store:
+            store.greet()
+            meet_in(store, "come")
+            stage.tell(port)
+            meet_in(store, "told")
+        return
     if stage.rank == 0:
         with socket.create_server(("", port)) as server:
             clients = [server.accept()[0] for _ in range(int(os.environ["WORLD_SIZE"]) - 1)]
@@ -28,6 +37,17 @@ def meet() -> None:
         while not has_met(address, port):
             time.sleep(0.05)
     stage.tell(port)
+
+
+def meet_in(store: WireClient, key: str) -> None:
+    """Wait until all ranks are there; rank 0, with which the store may go, until the others know it too."""
+    size = int(os.environ["WORLD_SIZE"])
+    store.add(key, 1)
+    while store.add(key, 0) < size:
+        time.sleep(0.05)
+    known = store.add(f"{key} known", 1)
+    while stage.rank == 0 and known < size:
+        known = store.add(f"{key} known", 0)
 
 
 def has_met(address: str, port: int) -> bool:

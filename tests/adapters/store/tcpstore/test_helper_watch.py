@@ -9,16 +9,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import define, field
 from leftovers import alive_with
+from ports import a_row_of
 from processes import comes_true, dies, is_alive
 
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.rendezvous.reserved_ports import Reservation
 from elastic.adapters.store.tcpstore.helper_watch import HelperWatch, Watching, serve_watched
-from elastic.adapters.store.tcpstore.wire import Address, Unsent, WireClient
+from elastic.adapters.store.tcpstore.wire import Address, Broken, Unsent, WireClient
 from elastic.adapters.workers.deaths import process_deaths
 from elastic.core.store_helper import FIRST_STARTS_MAX
 
@@ -131,6 +135,7 @@ def test_a_helper_that_stands_still_is_killed_and_replaced(store: Served) -> Non
 AGENT = """
 import sys
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.rendezvous.reserved_ports import Reservation
 from elastic.adapters.store.tcpstore.helper_watch import Watching, serve_watched
 from elastic.adapters.store.tcpstore.wire import Address, WireClient
 say = lambda text: print(text, flush=True)
@@ -219,3 +224,89 @@ def test_a_closed_watch_starts_no_helper(store: Served) -> None:
     assert not is_alive(pid)
     assert not store.answers()
     assert store.said == []
+
+
+def counts(address: Address) -> int:
+    """How often a key was counted in a round's store. A client of the round before may be there for a moment."""
+    with WireClient(address, ANSWER_S, 1_000) as client:
+        client.greet()
+        return client.add("key", 1)
+
+
+@contextmanager
+def rounds(store: Served, count: int) -> Iterator[list[Address]]:
+    """Serve the stores of so many rounds, each at a port of its own, and yield where."""
+    with Reservation("localhost") as held:
+        yield [one_more(store, held) for _ in range(count)]
+
+
+def one_more(store: Served, held: Reservation) -> Address:
+    assert store.watch
+    held.renew()
+    store.watch.serve_round(held.listening(held.endpoint.port))
+    return Address("localhost", held.endpoint.port)
+
+
+def test_the_helper_serves_the_last_round_s_store_beside_the_job_s(store: Served) -> None:
+    """Also if it is asked while it imports torch."""
+    store.serves()
+    with rounds(store, 2) as (first, second):
+        assert [counts(second), counts(second), counts(store.address)] == [1, 2, 1]
+        with pytest.raises(Unsent):
+            counts(first)
+
+
+def test_a_client_of_the_last_round_meets_its_end(store: Served) -> None:
+    store.serves()
+    with Reservation("localhost") as held, WireClient(one_more(store, held), ANSWER_S, 1_000) as client:
+        client.greet()
+        one_more(store, held)
+        assert comes_true(lambda: is_broken(client))
+
+
+def test_a_helper_that_is_started_again_serves_the_round_s_store_again_too(store: Served) -> None:
+    pid = store.serves()
+    with rounds(store, 1) as (address,):
+        assert [counts(address), counts(address)] == [1, 2]
+        os.kill(pid, signal.SIGKILL)
+        store.answers_again(pid)
+        assert counts(address) == 1
+
+
+def test_one_port_alone_has_the_stores_of_all_rounds(store: Served) -> None:
+    store.serves()
+    (port,) = a_row_of(1)
+    address = Address("localhost", port)
+    with Reservation("localhost", [port]) as held:
+        for _ in range(3):
+            assert one_more(store, held) == address
+            assert comes_true(lambda: counts_anew(address))
+            assert counts(address) == 2
+
+
+def is_broken(client: WireClient) -> bool:
+    try:
+        client.add("key", 1)
+    except Broken:
+        return True
+    return False
+
+
+def counts_anew(address: Address) -> bool:
+    try:
+        return counts(address) == 1
+    except (Broken, Unsent):
+        return False
+
+
+def test_a_round_is_not_served_when_no_helper_can_be_started(store: Served, tmp_path: Path, monkeypatch: Any) -> None:
+    """A client is refused, and does not wait in vain."""
+    (tmp_path / "torch.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    store.serves()
+    with rounds(store, 1) as (before,):
+        assert store.watch and comes_true(lambda: bool(store.watch and store.watch.has_given_up))
+        with rounds(store, 1) as (after,):
+            for address in (before, after):
+                with pytest.raises(Unsent):
+                    counts(address)

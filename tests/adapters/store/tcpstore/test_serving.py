@@ -189,9 +189,9 @@ def test_a_helper_that_still_starts_goes_with_its_agent_too(
     (tmp_path / "torch.py").write_text("import signal\nwhile True:\n    signal.pause()\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     host, _ = serve(Address("127.0.0.1", 0), True)
-    assert host and host._helper.stdin
+    assert host
     try:
-        host._helper.stdin.close()
+        host._line.close()
         assert dies(host.pid)
     finally:
         host.close()
