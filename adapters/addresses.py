@@ -7,7 +7,7 @@ import errno
 import fcntl
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -63,19 +63,26 @@ def is_own(family: int, where: Any) -> bool:
 
 
 def source(host: str, port: int) -> str:
-    """Return the address from which this host reaches another one. If that has several addresses, and something answers at
+    """Return the address from which this host reaches another one. If that has several addresses, and its host answers at
     one of them, it is that of the connection; else of the first one with a route. Raises OSError without a route."""
-    own = dict[str, Any]()
+    own = sources(host, port)
+    spoken = (each for each, (family, where) in own.items() if len(own) == 1 or _answers(family, where))
+    return next(spoken, next(iter(own)))
+
+
+def sources(host: str, port: int) -> Mapping[str, tuple[int, Any]]:
+    """Return this host's addresses from which it has a route to another host, each with the family and the socket address
+    there. No packet is sent. Raises OSError if there is none."""
+    own = dict[str, tuple[int, Any]]()
     failure: OSError | None = None
     for family, where in resolved(host, port):
         try:
-            own.setdefault(_source(family, where), where)
+            own.setdefault(_source(family, where), (family, where))
         except OSError as error:
             failure = failure or error
     if not own and failure:
         raise failure
-    spoken = (each for each, where in own.items() if len(own) == 1 or _answers(where))
-    return next(spoken, next(iter(own)))
+    return own
 
 
 def _source(family: int, where: Any) -> str:
@@ -85,10 +92,17 @@ def _source(family: int, where: Any) -> str:
         return str(probe.getsockname()[0])
 
 
-def _answers(where: Any) -> bool:
-    with suppress(OSError), socket.create_connection(where[:2], timeout=_ANSWER_S):
-        return True
-    return False
+def _answers(family: int, where: Any) -> bool:
+    """Return True if the host at this address answers, be it that nobody listens there yet."""
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_ANSWER_S)
+        try:
+            probe.connect(where)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return True
 
 
 def outward() -> set[str]:

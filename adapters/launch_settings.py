@@ -283,14 +283,14 @@ class LaunchSettings:
 
     def _arguments(self) -> str:
         """Return a checksum of the program's arguments, keyed by the job's name; nothing where nobody compares it."""
-        words = self.program.arguments if isinstance(self.program, Program) else ()
-        is_alone = self.rendezvous.limits.max_nodes == 1 and self.rendezvous.same_program is not Comparison.ARGUMENTS
-        if not words or is_alone or self.rendezvous.same_program is Comparison.NONE:
+        compares = self.rendezvous.same_program
+        is_alone = self.rendezvous.limits.max_nodes == 1 and compares is not Comparison.ARGUMENTS
+        if is_alone or compares is Comparison.NONE or not isinstance(self.program, Program):
             return ""
-        import hashlib  # a job of one node needs none
+        import hashlib  # a job that meets no other needs none
 
         key = hashlib.sha256(self.run_id.encode(errors="surrogateescape")).digest()
-        text = "\0".join(words).encode(errors="surrogateescape")
+        text = "\0".join(self.program.arguments).encode(errors="surrogateescape")
         return hashlib.blake2b(text, digest_size=8, key=key).hexdigest()
 
     @local_world_size.validator

@@ -108,7 +108,16 @@ class Place:
 
     def own_address(self) -> str:
         """Return the address at which the other nodes reach this one, as far as this host can tell."""
-        return address_towards(self.endpoint) if self.endpoint else "localhost"
+        if self.endpoint is None:
+            return "localhost"
+        address = address_towards(self.endpoint)
+        if address != "localhost" and is_loopback(self.endpoint):
+            say(
+                f"elastic: {self.endpoint.host} is this host's loopback, so other nodes are told {address}, of its default "
+                "route; --local-addr=ADDRESS names another one",
+                err=True,
+            )
+        return address
 
     def await_route(self, patience_s: float) -> bool:
         """Wait for a route to the store; `await_route` of this module has the rule. Its host needs none to itself."""

@@ -68,6 +68,7 @@ class Peers:
         slot = settings.slot or f"{settings.address}/{os.urandom(4).hex()}"
         self.node = node or Node(slot, int(clock.wall() * 1000))
         introduced = settings.profile(self._reserved.endpoint, self.host)  # reads the program's file, once
+        self._looked_up = set[str]()
         self.links = self._made_links()
         self._introduced = evolve(introduced, link_port=self.links.server.port) if self.links else introduced
         self.held = Held(self.node, self._introduced, settings.rendezvous, Life(os.urandom(8).hex()))
@@ -127,8 +128,9 @@ class Peers:
         """Have a thread look up the name at which this world's workers meet, if it is one. If this host does not know it, a
         remark says so."""
         first, address = world.nodes[0], world.profiles[0].endpoint.address
-        if first == self.node or not is_name(address):
+        if first == self.node or address in self._looked_up or not is_name(address):
             return
+        self._looked_up.add(address)
 
         def looks_up() -> None:
             try:

@@ -45,12 +45,12 @@ def round_began(world: World, took_s: float) -> str:
 
 
 def other_contents(world: World, state: RendezvousState | None) -> str:
-    """Return a warning that one program is not the same file on all nodes of its role, or has not the same arguments.
+    """Return a warning that one program is not the same file on all nodes of its role, or does not have the same arguments.
     Otherwise return nothing."""
     found: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     name = naming(state, world)
     for node, its in zip(world.nodes, world.profiles, strict=True):
-        for what, value in (("is not the same file", its.content), ("has not the same arguments", its.arguments)):
+        for what, value in (("is not the same file", its.content), ("does not have the same arguments", its.arguments)):
             if value:
                 found.setdefault((its.role, its.program, what), {}).setdefault(value, []).append(name(node, its.host))
     differ = [(program, what, values) for (_, program, what), values in found.items() if len(values) > 1]

@@ -189,21 +189,26 @@ def _of_arrival(it: Decided) -> Iterator[str]:
         yield f"{me} takes a seat in a job of other limits"
     if settings.same_program is not Comparison.NONE and is_beside_another_program(state, me, it.edit.profile):
         yield f"{me} takes a seat beside another program"
-    if apart := beyond_a_loopback(state, me, it.edit.profile) - dead(it.held, it.at):
+    if apart := beyond_a_loopback(state, me, it.edit.profile, settings.leased) - dead(it.held, it.at):
         yield f"{me} takes a seat beside {min(apart)}, and one of them has a loopback address"
     if rivals := _rivals(state, it.held) - dead(it.held, it.at):
         yield f"{me} takes a seat that {min(rivals)} and its job have not for it, by its arguments"
 
 
 def _rivals(state: RendezvousState, held: Held) -> set[Node]:
-    """Return the nodes of its role that run with other arguments, where that job has no seat for this node."""
-    mine = held.profile.arguments
-    is_full = state.limits.max_nodes == 1 or (state.complete and state.room <= len(state.wait_list))
-    if not mine or held.settings.same_program is not Comparison.ARGUMENTS or not is_full:
+    """Return the nodes of its role whose job has no seat for this node: by its arguments, or since it may have one node.
+    A node that had a place there, or whose slot has one, has no such rivals."""
+    mine, me = held.profile, held.node
+    is_of_one, is_full = state.limits.max_nodes == 1, state.complete and state.room <= len(state.wait_list)
+    had_a_place = (
+        held.returns or held.mine or held.spare_at is not None or me.slot in {node.slot for node in state.seats}
+    )
+    is_asked = mine.arguments and held.settings.same_program is Comparison.ARGUMENTS
+    if not is_asked or had_a_place or not (is_of_one or is_full):
         return set()
-    others = [(node, seat.profile) for node, seat in state.seats.items() if seat.status not in AWAY]
-    alike = [(node, its) for node, its in others if node.slot != held.node.slot and its.role == held.profile.role]
-    return {node for node, its in alike if its.arguments and its.arguments != mine}
+    those = [(node, seat.profile) for node, seat in state.seats.items() if seat.status not in AWAY]
+    alike = [(node, its.arguments) for node, its in those if its.role == mine.role]
+    return {node for node, its in alike if is_of_one or (its and its != mine.arguments)}
 
 
 def _of_silence(past: Past, it: GaveUp) -> Iterator[str]:
@@ -241,7 +246,7 @@ def _of_refusal(it: GaveUp) -> Iterator[str]:
         yield f"{me} is refused for its program, which is that of all"
     if why is Why.ARGUMENTS and not (state and _rivals(state, it.held)):
         yield f"{me} is refused for its arguments, and no other job keeps it out"
-    if why is Why.LOOPBACK and not (state and beyond_a_loopback(state, me, it.held.profile)):
+    if why is Why.LOOPBACK and not (state and beyond_a_loopback(state, me, it.held.profile, settings.leased)):
         yield f"{me} is refused for a loopback address, and there is none"
 
 

@@ -206,18 +206,17 @@ def S19(judge: Judge, it: Wrote) -> Answers:
     for node in entered:
         if node != it.node and is_beside_another_program(now, node, now.seats[node].profile):  # it judges itself
             yield f"{node} is seated, and others of its role run another program"
-        if node != it.node and beyond_a_loopback(now, node, now.seats[node].profile):
+        if node != it.node and beyond_a_loopback(now, node, now.seats[node].profile, leased=False):
             yield f"{node} is seated, and another host's address or its own is a loopback one"
 
 
-def beyond_a_loopback(state: State, node: Node, profile: Profile) -> set[Node]:
-    """Return the nodes of other hosts that are there, where the address of one of the two leads each host to itself."""
-    others = [
-        (other, seat) for other, seat in state.seats.items() if other.slot != node.slot and seat.status not in AWAY
-    ]
-    local = {other for other, seat in others if seat.profile.endpoint.address in ("localhost", "127.0.0.1", "::1")}
-    apart = {other for other, seat in others if seat.profile.host != profile.host}
-    return apart if profile.endpoint.address in ("localhost", "127.0.0.1", "::1") else apart & local
+def beyond_a_loopback(state: State, node: Node, profile: Profile, leased: bool) -> set[Node]:
+    """Return the nodes of other hosts that are there, where the address of one of the two leads each host to itself; in an
+    etcd (`leased`) of both, too."""
+    others = [(other, seat.profile) for other, seat in state.seats.items() if seat.status not in AWAY]
+    apart = [(other, its) for other, its in others if other.slot != node.slot and its.host != profile.host]
+    local = {other for other, its in apart if its.has_loopback}
+    return ({other for other, _ in apart} - (set() if leased else local)) if profile.has_loopback else local
 
 
 def is_beside_another_program(state: State, node: Node, profile: Profile) -> bool:

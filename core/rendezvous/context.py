@@ -417,24 +417,37 @@ def _differ(mine: Profile, its: Profile) -> bool:
 def barring(held: Held) -> Mapping[Node, Why]:
     """Return the nodes of other slots that keep this node, which has no seat, from one, if they live; each with the reason.
 
-    A loopback address leads each host to itself, so the workers of two hosts do not meet where a node has one. And a job of
-    other arguments is another job, where its world has no room for this node, or can have one node only.
+    A loopback address leads each host to itself, so the workers of two hosts do not meet where one of them has it. (Two that
+    have it, and have found one TCPStore, are on one host, whatever its containers call it. An etcd has members on many.)
+
+    And where nobody has named the job, one that has no seat for a newcomer with other arguments is another job, and so is
+    one that may have one node. That bars no node which had a place in it, or whose slot has one.
     """
-    mine, state = held.profile, held.state
+    mine, state, settings = held.profile, held.state, held.settings
     if state is None:
         return {}
-    is_full = state.limits.max_nodes == 1 or (state.complete and state.fills_up)
-    compares = bool(mine.arguments) and held.settings.same_program is Comparison.ARGUMENTS and is_full
-    others = {node: seat.profile for node, seat in state.seats.items() if seat.status not in AWAY}
+    bars = settings.same_program is Comparison.ARGUMENTS and bool(mine.arguments) and not _had_a_place(held, state)
+    is_of_one, is_full = state.limits.max_nodes == 1, state.complete and state.fills_up
+    bars = bars and (is_of_one or is_full)
+    if not (bars or mine.has_loopback or state.with_loopback):
+        return {}
     found = dict[Node, Why]()
-    for node, its in others.items():
-        if node.slot == held.node.slot:
+    for node, seat in state.seats.items():
+        its = seat.profile
+        if node.slot == held.node.slot or seat.status in AWAY:
             continue
-        if its.host != mine.host and (its.has_loopback or mine.has_loopback):
+        many = its.has_loopback + mine.has_loopback
+        if its.host != mine.host and (many == 1 or (many == 2 and settings.leased)):
             found[node] = Why.LOOPBACK
-        elif compares and its.role == mine.role and its.arguments not in ("", mine.arguments):
+        elif bars and its.role == mine.role and (is_of_one or its.arguments not in ("", mine.arguments)):
             found[node] = Why.ARGUMENTS
     return found
+
+
+def _had_a_place(held: Held, state: RendezvousState) -> bool:
+    """Return True if this node was a member or a spare of this job, or an agent of its slot is."""
+    was = held.returns or held.mine is not None or held.spare_at is not None
+    return was or any(node.slot == held.node.slot for node in state.seats)
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:

@@ -333,6 +333,11 @@ class RendezvousState:
         return len(self.wait_list) >= self.room
 
     @derived
+    def with_loopback(self) -> tuple[Node, ...]:
+        """The nodes whose address leads each host to itself."""
+        return tuple([node for node, seat in self.seats.items() if seat.profile.has_loopback])
+
+    @derived
     def redundancy_list(self) -> tuple[Node, ...]:
         """The spares: waiting nodes without room, or behind a round that is finishing or has a drained member at work, and
         the nodes that are set aside."""

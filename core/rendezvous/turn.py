@@ -278,8 +278,10 @@ def _explained(failure: Fail, ctx: Context) -> str:
         return f"{other} runs {state.seats[other].profile.program}, this node was given {ctx.held.profile.program}"
     if failure.why is Why.ARGUMENTS and state is not None and ctx.barred_by:
         other = next(iter(ctx.barred_by))
-        full = "may have one node" if state.limits.max_nodes == 1 else "is complete"
-        return f"{other} runs {state.seats[other].profile.program} with other arguments, and its job {full}"
+        program = state.seats[other].profile.program
+        if state.limits.max_nodes == 1:
+            return f"{other} runs {program} in a job of one node"
+        return f"{other} runs {program} with other arguments, and its job is complete"
     if failure.why is Why.LOOPBACK and state is not None and ctx.barred_by:
         other = next(iter(ctx.barred_by))
         its, mine = state.seats[other].profile, ctx.held.profile

@@ -104,6 +104,9 @@ def test_a_host_whose_own_name_leads_to_the_loopback_has_an_address_that_others_
         (tmp_path / name).mkdir()
     common = "--nnodes=2", "--rdzv-id=own"
     first = launch(*common, f"--rdzv-endpoint=a:{PORT}", PROGRAMS / "show.py", tmp_path / "a", under=a.under_its_name)
+    first.says(
+        f"elastic: a is this host's loopback, so other nodes are told {a.address}, of its default route; --local-addr="
+    )
     to_a = f"--rdzv-endpoint={a.address}:{PORT}"
     other = launch(*common, to_a, PROGRAMS / "show.py", tmp_path / "b", under=b.under_its_name)
     assert [each.ends().code for each in (first, other)] == [0, 0]

@@ -272,7 +272,7 @@ def _listen_everywhere(port: int) -> socket.socket:
 def has_route(address: Address) -> bool:
     """Return True if this host knows the name in `address`, and a route to it."""
     try:
-        return bool(addresses.source(address.host, address.port or 1))
+        return bool(addresses.sources(address.host, address.port or 1))
     except OSError:
         return False
 

@@ -181,21 +181,46 @@ def on_host(host: str, address: str) -> Profile:
     return Profile(Endpoint(address, 1), host=host)
 
 
-@pytest.mark.parametrize(("size", "who"), [("1", "a"), ("1:2", "a b")])
-def test_join_with_other_arguments_is_refused_where_the_job_has_no_seat_for_it(size: str, who: str) -> None:
-    def decided(arguments: str, compares: Comparison = Comparison.ARGUMENTS, role: str = "default") -> Action:
-        state = running(who, size)
-        seats = {each: evolve(seat, profile=with_arguments("1f", "default")) for each, seat in state.seats.items()}
-        held = holding("c", evolve(state, seats=seats), Settings(state.limits, same_program=compares))
-        mine = evolve(held, profile=with_arguments(arguments, role))
-        return action(join, seen_silent(mine, "", who, until=10.0), now=10.0)
+def with_other_arguments(
+    size: str, who: str, arguments: str = "2e", compares: Comparison = Comparison.ARGUMENTS, role: str = "default"
+) -> Held:
+    """Return what a newcomer holds that has seen for long enough that all members live, whose arguments are 1f."""
+    state = running(who, size)
+    seats = {each: evolve(seat, profile=with_arguments("1f", "default")) for each, seat in state.seats.items()}
+    held = holding("c", evolve(state, seats=seats), Settings(state.limits, same_program=compares))
+    return seen_silent(evolve(held, profile=with_arguments(arguments, role)), "", who, until=10.0)
 
-    assert decided("2e") == Fail(Why.ARGUMENTS)
-    assert isinstance(decided("1f"), Arrive)
-    assert isinstance(decided(""), Arrive)
-    assert isinstance(decided("2e", role="reader"), Arrive)
-    assert isinstance(decided("2e", Comparison.NAME), Arrive)
-    assert isinstance(decided("2e", Comparison.NONE), Arrive)
+
+def test_join_with_other_arguments_is_refused_where_the_job_has_no_seat_for_it() -> None:
+    for size, who in (("1", "a"), ("1:2", "a b")):
+        assert action(join, with_other_arguments(size, who), now=10.0) == Fail(Why.ARGUMENTS)
+        for held in (
+            with_other_arguments(size, who, arguments=""),
+            with_other_arguments(size, who, role="reader"),
+            with_other_arguments(size, who, compares=Comparison.NAME),
+            with_other_arguments(size, who, compares=Comparison.NONE),
+        ):
+            assert isinstance(action(join, held, now=10.0), Arrive)
+    assert isinstance(action(join, with_other_arguments("1:2", "a b", arguments="1f"), now=10.0), Arrive)
+
+
+def test_a_job_of_one_node_that_nobody_has_named_has_no_spare() -> None:
+    """It had the same arguments, and another environment, in a sweep."""
+    assert action(join, with_other_arguments("1", "a", arguments="1f"), now=10.0) == Fail(Why.ARGUMENTS)
+
+
+def test_other_arguments_keep_nobody_out_who_had_a_place_there() -> None:
+    """Arguments may differ by node."""
+    held = with_other_arguments("1:2", "a b")
+    assert held.state is not None
+    had = (
+        evolve(held, mine=held.state.world_id),
+        evolve(held, spare_at=1.0),
+        evolve(held, returns=True),
+        evolve(held, node=node("b#2")),
+    )
+    for each in had:
+        assert action(join, each, now=10.0) != Fail(Why.ARGUMENTS)
 
 
 def test_join_with_other_arguments_is_taken_while_the_job_has_a_seat_for_it() -> None:
@@ -224,15 +249,19 @@ NUMBER = "10.0.0.7"
 
 @pytest.mark.parametrize("local", ["localhost", "127.0.1.1", "::1"])
 def test_join_with_a_loopback_address_between_two_hosts_is_refused(local: str) -> None:
-    def decided(its: Profile, mine: Profile, status: Status = Status.IN) -> Action:
-        return action(join, seen_silent(beside(its, mine, status), "", "a", until=10.0), now=10.0)
+    def decided(its: Profile, mine: Profile, status: Status = Status.IN, leased: bool = False) -> Action:
+        held = beside(its, mine, status)
+        held = evolve(held, settings=evolve(held.settings, leased=leased))
+        return action(join, seen_silent(held, "", "a", until=15.0), now=15.0)
 
-    for its, mine in ((local, NUMBER), (NUMBER, local), (local, local)):
-        theirs = on_host("gpu-01", its)
-        assert decided(theirs, on_host("gpu-02", mine)) == Fail(Why.LOOPBACK)
-        assert isinstance(decided(theirs, on_host("gpu-01", mine)), Arrive)
-        assert isinstance(decided(theirs, on_host("gpu-02", mine), Status.GONE), Arrive)
-    assert isinstance(decided(on_host("gpu-01", NUMBER), on_host("gpu-02", "10.0.0.8")), Arrive)
+    theirs = on_host("gpu-01", local), on_host("gpu-01", NUMBER)
+    for its, mine in ((theirs[0], NUMBER), (theirs[1], local)):
+        assert decided(its, on_host("gpu-02", mine)) == Fail(Why.LOOPBACK)
+        assert isinstance(decided(its, on_host("gpu-01", mine)), Arrive)
+        assert isinstance(decided(its, on_host("gpu-02", mine), Status.GONE), Arrive)
+    assert isinstance(decided(theirs[1], on_host("gpu-02", "10.0.0.8")), Arrive)
+    assert isinstance(decided(theirs[0], on_host("gpu-02", local)), Arrive)  # containers of one host
+    assert decided(theirs[0], on_host("gpu-02", local), leased=True) == Fail(Why.LOOPBACK)
 
 
 def test_a_node_with_a_loopback_address_keeps_other_hosts_out_if_it_lives_two_ttls_later() -> None:
