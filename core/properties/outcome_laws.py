@@ -322,7 +322,7 @@ def _aside(me: Node, state: RendezvousState) -> object:
 def O4(judge: Judge, it: Decided) -> Answers:
     """Overdue, the last call and an upscale come no earlier than their span after the node saw the fact, no upscale while
     a drained node is IN, and the next upscale, unless it fills the job, no earlier than 4 `upscale_after` after the node
-    saw the round of the last one."""
+    saw the round of the last one, or half of `join_timeout` if that is shorter."""
     held, me, at, past = it.held, it.held.node, it.at, judge.past(it.held.node)
     match it.edit:
         case Overdue():
@@ -358,7 +358,8 @@ def _stays(held: Held) -> float:
     if state is None or _grown(state) is None:
         return 0.0
     here = [seat for seat in state.seats.values() if seat.status not in (Status.LEAVING, Status.ASIDE)]
-    return 0.0 if len(here) >= state.limits.max_nodes else GROWN_RUNS * held.settings.upscale_after
+    is_full = len(here) >= state.limits.max_nodes
+    return 0.0 if is_full else min(GROWN_RUNS * held.settings.upscale_after, held.settings.join_timeout / 2)
 
 
 def _last_call(held: Held) -> float:

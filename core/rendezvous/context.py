@@ -44,7 +44,8 @@ class Fact(Enum):
 QUORATE_SHARE = 8
 """The part of its patience that a node without a seat has while a last call goes on."""
 GROWN_RUNS = 4
-"""A round that an upscale began runs for at least this many `upscale_after`, before it ends for another newcomer."""
+"""A round that an upscale began runs for at least this many `upscale_after`, before it ends for another newcomer. But no
+newcomer waits for that longer than half of its `join_timeout`."""
 LEASE_S = 3.0
 """A heartbeat's lease lasts 2 s or a TTL, whichever is longer, and is ended up to 0.5 s late."""
 NO_WORLDS = frozenset[WorldId]()

@@ -270,10 +270,10 @@ def _upscale_at(ctx: Context) -> float:
     """Return when I must end the round for a newcomer. A newcomer waits for the rest of its party, but not for ever.
 
     If newcomers come one by one, the first one interrupts the job, and the next ones interrupt it together: the round of
-    the first one runs for a while. Newcomers that fill the job wait for no others.
+    the first one runs for a while, but no newcomer gives up for that. Newcomers that fill the job wait for no others.
     """
     after, alone_after = ctx.settings.upscale_after, max(ctx.settings.upscale_after, ctx.settings.party_timeout)
     newcomer = min(ctx.due(Fact.NEWCOMER, after), ctx.due(Fact.PART, alone_after))
     if Fact.GROWN not in ctx.held.spans or (ctx.state is not None and ctx.state.fills_up):
         return newcomer
-    return max(newcomer, ctx.due(Fact.GROWN, GROWN_RUNS * after))
+    return max(newcomer, ctx.due(Fact.GROWN, min(GROWN_RUNS * after, ctx.settings.join_timeout / 2)))

@@ -76,6 +76,11 @@ def _waits(setting: Setting) -> float:
     return setting.standbys + (setting.party_wait if setting.party > 1 else 0.0)
 
 
+def _newcomer_waits(setting: Setting) -> float:
+    """Return how long a newcomer waits before the round ends for it: most of all if that began for another one."""
+    return max(setting.upscale, min(GROWN_RUNS * setting.upscale, setting.join / 2), _waits(setting))
+
+
 def _silences(setting: Setting) -> float:
     """Return after how many TTLs a silence is noticed at the latest. The coordinator may be dead too: others are watched
     once it was silent for half a TTL, or when its lease has ended. Where not all nodes stand in for the coordinator, it
@@ -96,7 +101,7 @@ PARTS: Mapping[str, Callable[[Setting], float]] = {
     "detect": lambda setting: _silences(setting) * setting.rendezvous.ttl + 2 * setting.interval + _patience(setting),
     "stop": _stop,
     "gather": lambda setting: setting.last_call + _patience(setting),
-    "grow": lambda setting: max(GROWN_RUNS * setting.upscale, _waits(setting)) + _patience(setting) + _stop(setting),
+    "grow": lambda setting: _newcomer_waits(setting) + _patience(setting) + _stop(setting),
     "behind": lambda setting: _behind(setting) + 2 * setting.interval + _patience(setting),
     "check": lambda setting: CHECK_TIMEOUT_S if setting.checks else 0.0,
     "join": lambda setting: setting.join,

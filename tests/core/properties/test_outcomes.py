@@ -420,6 +420,11 @@ def test_a_round_that_began_for_a_newcomer_ends_for_others_later_unless_they_fil
         assert broken(*seen, decides(more, ends, 1.9, spans)) == "O4"
         assert broken(*seen, decides(more, ends, 3.9, spans)) == (None if may_end else "O4")
         assert broken(*seen, decides(more, ends, 4.0, spans)) is None
+    grown = arrived(edited(arrived(running("a b", size="1:5"), "c"), "a", EndEdit(0, Why.UPSCALE)), "a b")
+    brief = evolve(spans, join_timeout=6.0)
+    seen = Holds(holding("a", grown, brief), 0.0), Holds(holding("a", arrived(grown, "d"), brief), 1.0)
+    assert broken(*seen, decides(arrived(grown, "d"), ends, 2.9, brief)) == "O4"
+    assert broken(*seen, decides(arrived(grown, "d"), ends, 3.0, brief)) is None
     full = arrived(edited(arrived(running("a b", size="1:4"), "c"), "a", EndEdit(0, Why.UPSCALE)), "a b d")
     aside = reseated(full, b=Status.ASIDE)
     assert broken(Holds(holding("a", aside, spans), 0.0), decides(aside, ends, 3.9, spans)) == "O4"

@@ -747,6 +747,15 @@ def test_watch_ends_a_round_that_began_for_a_newcomer_long_ago_as_any_other() ->
     assert action(watch, held, now=21) == End(1, Why.UPSCALE)
 
 
+def test_watch_ends_a_round_that_began_for_a_newcomer_before_the_next_one_gives_up() -> None:
+    spans = Settings(Limits(1, 6), upscale_after=20.0, join_timeout=60.0)
+    held = saw(holding("a", grown("1:6"), spans, at=7, ran=1), arrived(grown("1:6"), "d"), 8, 8)
+    assert action(watch, held, now=36) == Sync(37)
+    assert action(watch, held, now=37) == End(1, Why.UPSCALE)
+    late = saw(holding("a", grown("1:6"), spans, at=7, ran=1), arrived(grown("1:6"), "d"), 30, 30)
+    assert action(watch, late, now=37) == Sync(50)
+
+
 def test_watch_waits_for_no_others_once_the_newcomers_fill_the_job() -> None:
     held = saw(holding("a", grown("1:5"), at=7, ran=1), arrived(grown("1:5"), "d"), 7, 7)
     assert action(watch, held, now=8) == Sync(11)
