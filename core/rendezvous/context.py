@@ -425,8 +425,7 @@ def barring(held: Held) -> Mapping[Node, Why]:
     one that may have one node. That bars no node which had a place in it, or whose slot has one.
     """
     mine, state, settings = held.profile, held.state, held.settings
-    if state is None:
-        return {}
+    assert state is not None
     bars = settings.same_program is Comparison.ARGUMENTS and bool(mine.arguments) and not _had_a_place(held, state)
     is_of_one, is_full = state.limits.max_nodes == 1, state.complete and state.fills_up
     bars = bars and (is_of_one or is_full)

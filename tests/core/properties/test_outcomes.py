@@ -72,7 +72,7 @@ from elastic.core.rendezvous import Close as CloseJob
 from elastic.core.rendezvous import End as EndEdit
 from elastic.core.rendezvous.context import Handler, Suspect
 from elastic.core.rendezvous.sightings import Sighting, Sightings
-from elastic.core.world import Ending, Notice, Party, Verdict, Why
+from elastic.core.world import Ending, Endpoint, Notice, Party, Profile, Verdict, Why
 
 SETTINGS = Settings(join_timeout=600.0)
 SPARE = arrived(running("a b", size="2"), "c")
@@ -578,6 +578,38 @@ def test_a_node_of_another_program_takes_no_seat() -> None:
     allowed = Settings(limits=state.limits, same_program=Comparison.NONE)
     assert broken(Decided(holding("c", named, allowed), Arrive(other), 1.0)) is None
     assert broken(Decided(holding("c", named), Arrive(evolve(other, role="another")), 1.0)) is None
+
+
+def barred(why: Why, its: Profile, mine: Profile) -> tuple[GaveUp, Decided]:
+    """Return a refusal of a newcomer in a job of one node, and its arrival."""
+    state = running("a", "1")
+    state = evolve(state, seats={node("a"): evolve(state.seats[node("a")], profile=its)})
+    settings = Settings(state.limits, same_program=Comparison.ARGUMENTS)
+    held = evolve(holding("c", state, settings), profile=mine)
+    return GaveUp(held, join, why, 1.0, 1.0), Decided(held, Arrive(mine), 1.0)
+
+
+def test_a_loopback_address_of_another_host_keeps_a_newcomer_out_and_only_that() -> None:
+    local, number = Endpoint("localhost", 1), Endpoint("10.0.0.7", 1)
+    for its, mine, refuses in (
+        (Profile(local, host="gpu-01"), Profile(number, host="gpu-02"), True),
+        (Profile(number, host="gpu-01"), Profile(local, host="gpu-02"), True),
+        (Profile(local, host="gpu-01"), Profile(local, host="gpu-02"), False),
+        (Profile(local, host="gpu-01"), Profile(number, host="gpu-01"), False),
+    ):
+        gives_up, arrives = barred(Why.LOOPBACK, its, mine)
+        assert (broken(gives_up), broken(arrives)) == ((None, "O2") if refuses else ("O2", None))
+
+
+def test_a_job_that_nobody_has_named_keeps_others_out_and_only_that() -> None:
+    its = evolve(profile("a"), program="train.py", arguments="1f")
+    for mine, refuses in ((evolve(its, arguments="2e"), True), (its, True), (evolve(its, role="reader"), False)):
+        gives_up, arrives = barred(Why.ARGUMENTS, its, mine)
+        assert (broken(gives_up), broken(arrives)) == ((None, "O2") if refuses else ("O2", None))
+    gives_up, arrives = barred(Why.ARGUMENTS, its, evolve(its, arguments="2e"))
+    was_there = evolve(gives_up.held, spare_at=0.5)
+    assert broken(evolve(gives_up, held=was_there)) == "O2"
+    assert broken(evolve(arrives, held=was_there)) is None
 
 
 # --- drained nodes

@@ -75,6 +75,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous import End as EndEdit
 from elastic.core.world import (
     Ending,
+    Endpoint,
     Life,
     Node,
     Notice,
@@ -342,6 +343,15 @@ def test_S19_seated_by_a_proposal_that_counts_again() -> None:
     entered = edited(BEGUN, "b", Together({B: ENTERS}))
     judged(wrote(BEGUN, "b", Together({B: ENTERS}), entered))
     broken("S19", wrote(BEGUN, "b", Together({B: ENTERS}), evolve(entered, stale_before=0)))
+
+
+def test_S19_seated_though_a_loopback_address_is_between_two_hosts() -> None:
+    local = evolve(profile("b"), endpoint=Endpoint("localhost", 1))
+    enters = Proposal(BEGUN.era, Arrive(local), enters=True)
+    seat = edited(BEGUN, "b", Together({B: ENTERS})).seats[B]
+    entered = evolve(edited(BEGUN, "b", Together({B: ENTERS})), seats={**BEGUN.seats, B: evolve(seat, profile=local)})
+    broken("S19", wrote(BEGUN, "a", Together({B: enters}), entered))
+    judged(wrote(BEGUN, "b", Together({B: enters}), entered))
 
 
 def test_S19_seated_beside_another_program() -> None:

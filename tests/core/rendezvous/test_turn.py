@@ -13,6 +13,7 @@ from elastic.core.rendezvous import Action as Answer
 from elastic.core.rendezvous import (
     Arrive,
     Close,
+    Comparison,
     Decision,
     Done,
     End,
@@ -158,6 +159,17 @@ def test_a_failure_says_why_in_words() -> None:
         held = heard(held, {node("a"): second}, float(second), float(second))
     said = "a#1 on gpu-01 has the address localhost, this node on gpu-02 has 10.0.0.7"
     assert trouble(asked(join, held, now=10.0)) == (Why.LOOPBACK, said)
+    alike = evolve(profile("a"), program="train.py", arguments="1f")
+    for full, said in (
+        (running("a", "1"), "a#1 runs train.py in a job of one node"),
+        (running("a b", "1:2"), "a#1 runs train.py with other arguments, and its job is complete"),
+    ):
+        state = evolve(full, seats={who: evolve(seat, profile=alike) for who, seat in full.seats.items()})
+        held = holding("c", state, Settings(state.limits, same_program=Comparison.ARGUMENTS))
+        held = evolve(held, profile=evolve(alike, arguments="2e"))
+        for second in range(11):
+            held = heard(held, dict.fromkeys(state.nodes, second), float(second), float(second))
+        assert trouble(asked(join, held, now=10.0)) == (Why.ARGUMENTS, said)
     held = holding("a", arrived(register("1:2"), "a#2"))
     assert asked(join, held, deadline=99) == Observe((node("a#2"),))
     assert asked(join, evolve(held, mine=WorldId(Life("earlier"), 0))) == Raise(
