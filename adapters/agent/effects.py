@@ -179,7 +179,10 @@ class Effects:
     # --- the workers
 
     def lack(self) -> group.Unstartable | None:
-        """Look, before this node joins, if it can start workers; return what it lacks."""
+        """Look, before this node joins, if it can start workers; return what it lacks. A check of the node may bring the
+        program first: then the start of the workers tells."""
+        if self._shared.settings.node_check:
+            return None
         try:
             self.workers.look(self._spawner)
         except (CannotStart, OSError) as error:

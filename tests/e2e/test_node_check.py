@@ -65,3 +65,12 @@ def test_a_signal_ends_the_check_and_the_agent(launch: Launcher, tmp_path: Path)
     running.says("checking this node (--node-check)")
     running.signal(15)
     assert running.ends().code == 128 + 15
+
+
+def test_a_check_that_brings_the_program_runs_before_anybody_looks_for_it(launch: Launcher, tmp_path: Path) -> None:
+    script, check = tmp_path / "train.py", tmp_path / "check.sh"
+    check.write_text(f"#!/bin/sh\necho 'import stage; stage.tell(0)' >{script}\n")
+    check.chmod(0o755)
+    agent = launch(f"--node-check={check}", script)
+    agent.hears(1)
+    assert agent.ends().code == 0

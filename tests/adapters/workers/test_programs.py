@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from elastic.adapters.workers.programs import check_program, check_script, find_setpriv, ignoring
+from elastic.adapters.workers.programs import check_descriptors, check_program, check_script, find_setpriv, ignoring
 from elastic.adapters.workers.worker_port import CannotStart
 
 
@@ -157,3 +159,17 @@ def test_where_env_is_too_old_a_program_is_executed_as_it_is(tmp_path: Path, mon
     ):  # asked once for each signal
         monkeypatch.setenv("PATH", str(path))
         assert ignoring(number, ("a",)) == ("a",)
+
+
+def test_a_shortage_of_the_whole_host_is_nothing_that_the_program_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(number: int) -> Callable[[int], int]:
+        def eventfd(value: int) -> int:
+            raise OSError(number, os.strerror(number))
+
+        return eventfd
+
+    monkeypatch.setattr(os, "eventfd", refuses(errno.ENFILE))
+    check_descriptors(3)
+    monkeypatch.setattr(os, "eventfd", refuses(errno.EMFILE))
+    with pytest.raises(CannotStart, match="the workers take 3 more, 0 are left"):
+        check_descriptors(3)
