@@ -15,7 +15,7 @@ from ...core.values import frozen
 from ...core.world import Life, Node
 from .. import threads
 from ..clock import Clock
-from ..store.port import Backend, StoreError
+from ..store.port import BEATS_MAX, Backend, StoreError
 
 
 @frozen
@@ -67,7 +67,7 @@ class Heart:
     def _run(self) -> None:
         counter: int | None = None
         while not isinstance(self._next(), _Stop):
-            counter = self._first() if counter is None else counter + (self._backend.lease_s is None)
+            counter = self._after(counter)
             if counter is not None:
                 self._send(counter)
         try:
@@ -81,14 +81,16 @@ class Heart:
         except Empty:
             return _Beat()
 
-    def _first(self) -> int | None:
-        """Return the first counter, above that of a process that beat for this node before; None if the store is silent."""
+    def _after(self, last: int | None) -> int | None:
+        """Return the next counter; the first one follows that of a process that beat for this node before. None: the store
+        is silent. What stands there may be forged, so no counter is above BEATS_MAX: nobody would hear it."""
         if self._backend.lease_s is not None:
             return 1
         try:
-            return (self._backend.heartbeats([self._node]).counters[self._node] or 0) + 1
+            last = self._backend.heartbeats([self._node]).counters[self._node] if last is None else last
         except StoreError:
             return None
+        return (last or 0) % BEATS_MAX + 1
 
     def _send(self, counter: int) -> None:
         sent_at = self._clock.now()

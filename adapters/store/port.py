@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Record = TypeVar("Record")
 COPY_PAUSE_S = 0.1
 """The pause before the next look at a copy, which will be restored soon."""
+BEATS_MAX = 1_000_000_000
+"""The highest counter of a heartbeat: after it an agent writes 1. A higher one is forged."""
 LONGEST_PAUSE_S = 1.0
 """The longest pause between two questions to a store that does not answer."""
 

@@ -42,7 +42,7 @@ from ....core.world import Life, Node
 from ...clock import Clock
 from ..notes import GOING, QUERY, Notes
 from ..numerals import number
-from ..port import Found, Heartbeats, Log, OutOfReach, Place, Shelf, Shown, spelled
+from ..port import BEATS_MAX, Found, Heartbeats, Log, OutOfReach, Place, Shelf, Shown, spelled
 from .keys import Keys
 from .link import Link
 from .seal import UNSEALED, Seal, put, trusted
@@ -51,8 +51,6 @@ from .versions import Sights, Versions
 from .wire import RUNS_THERE, Address, WireClient
 
 TIMEOUT_S = 5.0
-BEATS_MAX = 1_000_000_000
-"""A higher counter is forged: at one beat a millisecond an agent needs eleven days for it."""
 LATE_BEATS = 1_000
 """A counter that falls by more was forged before. By a few it may fall: a write on a connection that was given up comes
 late."""

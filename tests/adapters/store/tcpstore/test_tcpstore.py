@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from queue import Empty
+from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
@@ -30,6 +30,7 @@ from conformance import (
     Peer,
     Waiting,
     born,
+    escapes,
     fault,
     grown,
     persistent,
@@ -40,8 +41,9 @@ from tcpstores import TIMEOUT_S, Store, clients, own_store, plant, talking
 from worlds import node, profile
 
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.rendezvous.heart import Heart
 from elastic.adapters.store.notes import FAULTS
-from elastic.adapters.store.port import Backend, OutcomeUnknown, OutOfReach, Unreadable
+from elastic.adapters.store.port import BEATS_MAX, Backend, OutcomeUnknown, OutOfReach, Unreadable
 from elastic.adapters.store.queries import Query
 from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore import wire
@@ -547,6 +549,28 @@ def test_without_a_token_a_lower_heartbeat_is_a_beat_and_a_much_higher_one_befor
         for how in ("stood", "stands")
     )
     assert told == [stood, *stands, *stands]
+
+
+@pytest.mark.parametrize("planted", [b"%d" % BEATS_MAX, b"%d" % (BEATS_MAX - 2), b"%d" % (BEATS_MAX + 1), b"garbage"])
+def test_no_forged_heartbeat_that_stands_before_a_node_starts_silences_it(address: Address, planted: bytes) -> None:
+    """The node counts on from what it finds, and its readers take no counter above BEATS_MAX for one of an agent."""
+    run_id, beaten = uuid4().hex, SimpleQueue[float]()
+    with clients(address, run_id) as client, talking(address) as other:
+        plant(other, f"elastic/{run_id}/heartbeat/a%231", planted)
+        observer = client()
+        last = observer.heartbeats([node("a")]).counters[node("a")]
+        own = client().clone()
+        heart = Heart(own, node("a"), TIMEOUT_S, SystemClock(), lambda sent_at, life: beaten.put(sent_at), escapes)
+        heart.start()
+        try:
+            for _ in range(4):
+                heart.beat()
+                beaten.get(timeout=ANSWER_S)
+                seen = observer.heartbeats([node("a")]).counters[node("a")]
+                assert seen != last, "it stands still, so its node is silent"
+                last = seen
+        finally:
+            heart.stop()
 
 
 @pytest.mark.parametrize("garbage", [b"", b"garbage", codec.encode(born()), b"[" * 100_000])
