@@ -10,7 +10,7 @@ import pytest
 from jobs import CONF, STAY, Jobs, alive, codes, end, kill, lose, only_in, run, slots, worlds
 from launches import PROGRAMS, Launcher
 from ports import reserved
-from processes import dies
+from processes import comes_true, dies
 
 from elastic.core.rendezvous import Status
 
@@ -242,19 +242,25 @@ def test_a_job_grows_shrinks_and_grows_again_at_no_charge(job: Jobs) -> None:
 
 
 @only_in("tcpstore")
-def test_newcomers_one_by_one_interrupt_a_job_once_and_then_all_together(job: Jobs) -> None:
-    """Three seconds apart, where a newcomer waits for two: that is the pace of the nodes, and no wait for what they do."""
-    elastic = job("1:4", "--last-call=0", conf=CONF.replace("upscale_after=0.2", "upscale_after=2"))
+def test_newcomers_one_by_one_interrupt_a_job_once_and_then_all_together(job: Jobs, tmp_path: Path) -> None:
+    """Four seconds apart, where a newcomer waits for three: that is the pace of the nodes, no wait for what they do. Their
+    agents have started before, and their checks hold them back: no start counts to the twelve seconds of the round."""
+    elastic = job("1:4", "--last-call=0", conf=CONF.replace("upscale_after=0.2", "upscale_after=3"))
     agents = [elastic.node("a")]
     run(agents)
+    newcomers = []
+    for name in "cd":
+        check = f"sh -c 'touch {tmp_path}/{name}-waits; until test -e {tmp_path}/{name}-joins; do sleep 0.1; done'"
+        newcomers.append(elastic.node(name, f"--node-check={check}", "--node-check-timeout=1e6"))
+        assert comes_true((tmp_path / f"{name}-waits").exists)
     agents.append(elastic.node("b"))
-    assert worlds(run(agents)) == {(1, "restart 0 of 2 workers")}
-    agents.append(elastic.node("c"))
+    elastic.reaches(lambda state: state.complete and "b" in slots(state) and state.round == 1)
+    (tmp_path / "c-joins").touch()
     elastic.reaches(lambda state: "c" in slots(state))
-    time.sleep(3)
-    agents.append(elastic.node("d"))
-    assert worlds(run(agents)) == {(2, "restart 0 of 4 workers")}
-    assert codes(end(agents)) == [0, 0, 0, 0]
+    time.sleep(4)
+    (tmp_path / "d-joins").touch()
+    assert worlds(run(newcomers)) == {(2, "restart 0 of 4 workers")}
+    assert codes(end([*agents, *newcomers])) == [0, 0, 0, 0]
 
 
 def test_a_node_that_waits_for_others_and_is_told_to_stop_leaves_alone(job: Jobs) -> None:
