@@ -120,7 +120,7 @@ def round_ended(
             served = " · it serves the store, which ends with it" if _serves(by, world) else ""
             return f"{culprit} left · round {round} ends, no restart spent{served}"
         case Why.UPSCALE:
-            waited = "a node has waited for upscale_after (--rdzv-conf) and there is room"
+            waited = "a node waits and there is room (upscale_after of --rdzv-conf says how long)"
             return f"{waited} · round {round} ends, no restart spent"
         case Why.FENCED:
             return f"{culprit} had lost the store and stopped its workers · round {round} ends, no restart spent"

@@ -125,7 +125,8 @@ SAID: dict[Why | None, str] = {
     Why.FAILED: "a worker failed on gpu-02 · round 4 ends",
     Why.LOST: "gpu-03 lost · round 4 ends, no restart spent",
     Why.LEFT: "gpu-02 left · round 4 ends, no restart spent",
-    Why.UPSCALE: "a node has waited for upscale_after (--rdzv-conf) and there is room · round 4 ends, no restart spent",
+    Why.UPSCALE: "a node waits and there is room (upscale_after of --rdzv-conf says how long) · round 4 ends, "
+    "no restart spent",
     Why.FENCED: "gpu-02 had lost the store and stopped its workers · round 4 ends, no restart spent",
     Why.ASKED: "round 4 ends: asked, no restart spent",
     None: "round 4 ends: the reason is unknown, no restart spent",

@@ -139,7 +139,7 @@ def test_a_node_that_joins_a_running_job_is_named() -> None:
     story.reads(
         """
         elastic  round 0: 1 node, 1 worker, started in 0.1 s
-        elastic  a node has waited for upscale_after (--rdzv-conf) and there is room · round 0 ends, no restart spent
+        elastic  a node waits and there is room (upscale_after of --rdzv-conf says how long) · round 0 ends, no restart spent
         elastic  round 1: 2 nodes (with gpu-09), 2 workers, started · 0.3 s in all
         """
     )
