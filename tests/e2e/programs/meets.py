@@ -1,7 +1,7 @@
 """meets.py ROUNDS [wrapped]: meet the other ranks at MASTER_ADDR:MASTER_PORT, and tell the port.
 
-The agent of rank 0 serves a store there, or rank 0 listens, and closes all connections first, so its kernel remembers them.
-Rank 0 fails in ROUNDS rounds, or iterations of a function."""
+The agent of rank 0 serves a store there, or rank 0 listens, and ends all connections first, so its kernel remembers them.
+Rank 0 fails in ROUNDS rounds, or iterations of a function, each time after the others have told."""
 
 from __future__ import annotations
 
@@ -32,11 +32,14 @@ def meet() -> None:
             clients = [server.accept()[0] for _ in range(int(os.environ["WORLD_SIZE"]) - 1)]
             for client in clients:
                 client.sendall(b".")
-                client.close()
+                client.shutdown(socket.SHUT_WR)
+            for client in clients:
+                with client:
+                    client.recv(1)
+        stage.tell(port)
     else:
         while not has_met(address, port):
             time.sleep(0.05)
-    stage.tell(port)
 
 
 def meet_in(store: WireClient, key: str) -> None:
@@ -51,9 +54,13 @@ def meet_in(store: WireClient, key: str) -> None:
 
 
 def has_met(address: str, port: int) -> bool:
+    """Meet rank 0, and tell before the connection ends: rank 0 waits for that, and its failure calls this rank back."""
     try:
         with socket.create_connection((address, port), 60.0) as client:
-            return client.recv(1) == b"." and client.recv(1) == b""
+            met = client.recv(1) == b"." and client.recv(1) == b""
+            if met:
+                stage.tell(port)
+            return met
     except ConnectionRefusedError:  # rank 0 starts later
         return False
 
