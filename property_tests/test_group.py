@@ -114,6 +114,8 @@ class Shell:
             events += [Exited(rank, 1, now, now, is_echo=True) for rank in sorted(self.group.running)] * 3
         if self.commands.count(Check()) > self.checked:
             events += [Checked(True, "", now)] * 3 + [Checked(False, "broken", now)]
+        if self.group.phase is Phase.RUNNING and not self.group.notice:
+            events.append(Unstartable("no memory", now, passes=True))
         if self.group.phase is Phase.MOVING:
             events += [Over(self.round, Why.LOST, b, now), Elapsed(now), Elapsed(now)]
         if self.joins:
@@ -208,7 +210,7 @@ def test_a_group_does_not_spin_on_its_own_timers(shell: Shell) -> None:
 
 def test_random_groups_make_every_move() -> None:
     SEEN.clear()
-    for seed in range(3_000):
+    for seed in range(4_000):
         wandered(Random(seed).randrange)
     moves = {f"{phase.name} + {event.__name__} -> {to.name}" for (phase, event), ends in MOVES.items() for to in ends}
     assert moves - set(SEEN) == set()

@@ -206,8 +206,9 @@ class World:
             used = {process.node.incarnation for process in earlier}
             incarnation = next((each for each in reversed(range(incarnation)) if each not in used), incarnation)
         self._said(kind, slot, "starts" if kind is Kind.START else kind.value)
-        if any(process.alive and process.held.state is None for process in earlier):
-            self.witness.recoveries.befalls(Kind.START_BACK)  # that one may find this one's seat, and watches it first
+        watches = any(process.alive and process.held.state is None for process in earlier)
+        if watches or self.setting.named > 1 or self.done[Kind.START_LOCAL]:
+            self.witness.recoveries.befalls(Kind.START_BACK)  # who is kept out by others watches them first
         settings, limits = self._rendezvous, self._rendezvous.limits
         if kind is Kind.START_OTHER:
             settings = evolve(settings, limits=evolve(limits, max_restarts=limits.max_restarts + 1))
