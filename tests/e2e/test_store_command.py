@@ -6,7 +6,6 @@ import os
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from leftovers import alive_with, left_after
 from processes import TIMEOUT_S as SOON_S
 from processes import comes_true, dies, signal_another_thread
 
+from elastic.adapters.addresses import is_loopback, outward
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.port import Backend
 from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
@@ -117,7 +117,8 @@ def test_who_serves_at_all_addresses_is_told_one_that_leads_other_nodes_there(no
     with command(host=host) as process:
         assert process.stdout
         store, meeting = re.findall(r"(\S+):\d+(?= serves|\n)", process.stdout.readline())
-        assert (store, meeting) == (host, f"--rdzv-endpoint={socket.gethostname()}")
+        own = next(iter(outward()))
+        assert (store, meeting) == (host, f"--rdzv-endpoint={own}") and not is_loopback(own)
 
 
 def test_a_signal_while_it_still_starts_ends_it_too(nothing_left: str) -> None:
