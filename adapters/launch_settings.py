@@ -282,16 +282,15 @@ class LaunchSettings:
         return Profile(endpoint, self.local_world_size, self.role, host, labels, *told, serves_store=serves)
 
     def _arguments(self) -> str:
-        """Return a checksum of the program's arguments, keyed by the job's name; nothing where nobody compares it."""
+        """Return a checksum of the program's arguments and the job's name; nothing where nobody compares it."""
         compares = self.rendezvous.same_program
         is_alone = self.rendezvous.limits.max_nodes == 1 and compares is not Comparison.ARGUMENTS
         if is_alone or compares is Comparison.NONE or not isinstance(self.program, Program):
             return ""
         import hashlib  # a job that meets no other needs none
 
-        key = hashlib.sha256(self.run_id.encode(errors="surrogateescape")).digest()
-        text = "\0".join(self.program.arguments).encode(errors="surrogateescape")
-        return hashlib.blake2b(text, digest_size=8, key=key).hexdigest()
+        text = "\0".join((self.run_id, *self.program.arguments))
+        return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=8).hexdigest()
 
     @local_world_size.validator
     def _some_workers(self, attribute: Attribute[int], value: int) -> None:

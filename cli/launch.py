@@ -170,7 +170,8 @@ def _launched(
         raise Mistake(refused)
     token = tokens.store_token(options.rdzv_conf, environment)
     where = places.place(options, environment, token)
-    settings, is_finished_ok = _settings(options, program, where, environment, token), finished_is_ok(options)
+    is_finished_ok = finished_is_ok(options)  # before the wait for a route
+    settings = _settings(options, program, where, environment, token)
     say(*said, err=True)
     clock, err, failures = SystemClock(), PatientText(_stderr()), list[Exception]()
     status = StatusLines(err, settings, options.status)

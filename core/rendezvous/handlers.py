@@ -228,8 +228,8 @@ def _refused(ctx: Context, state: RendezvousState) -> Fail | None:
             return Fail(Why.SUPERSEDED)
     if ctx.stranger:
         return Fail(Why.PROGRAM)
-    if ctx.barred_by and ctx.now >= ctx.lives_at(Fact.BARRED):
-        return Fail(next(iter(ctx.barred_by.values())))
+    if (barred_by := ctx.barred_by) and ctx.now >= ctx.lives_at(Fact.BARRED):
+        return Fail(next(iter(barred_by.values())))
     return None
 
 

@@ -42,7 +42,7 @@ class FailureLimit:
 
 
 class Comparison(Enum):
-    """What of a newcomer's program must be as the others of its role have it."""
+    """Says what of a newcomer's program must be as the others of its role have it."""
 
     NONE = "false"
     NAME = "true"
@@ -91,7 +91,7 @@ class Settings:
     helping_patience: float = field(validator=span)
     """How long a node that has proposed leaves it to the others to write for all; by default `patience`."""
     same_program: Comparison = Comparison.NAME
-    """What a newcomer's program is compared by with those of its role."""
+    """Says by what a newcomer's program is compared with those of its role."""
     max_node_failures: FailureLimit | None = None
     """How often a node may be the first cause of a failure before it is set aside; None: as often as the job may restart."""
     leased: bool = False

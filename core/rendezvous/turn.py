@@ -276,17 +276,15 @@ def _explained(failure: Fail, ctx: Context) -> str:
         return f"the job runs with {_spelled(state.limits)}, this agent was given {_spelled(ctx.settings.limits)}"
     if failure.why is Why.PROGRAM and state is not None and (other := ctx.stranger):
         return f"{other} runs {state.seats[other].profile.program}, this node was given {ctx.held.profile.program}"
-    if failure.why is Why.ARGUMENTS and state is not None and ctx.barred_by:
-        other = next(iter(ctx.barred_by))
-        program = state.seats[other].profile.program
-        if state.limits.max_nodes == 1:
-            return f"{other} runs {program} in a job of one node"
-        return f"{other} runs {program} with other arguments, and its job is complete"
-    if failure.why is Why.LOOPBACK and state is not None and ctx.barred_by:
-        other = next(iter(ctx.barred_by))
+    if failure.why in (Why.ARGUMENTS, Why.LOOPBACK) and state is not None and (barred_by := ctx.barred_by):
+        other = next(iter(barred_by))
         its, mine = state.seats[other].profile, ctx.held.profile
-        named = f"{other} on {its.host} has the address {its.endpoint.address}"
-        return f"{named}, this node on {mine.host} has {mine.endpoint.address}"
+        if failure.why is Why.LOOPBACK:
+            named = f"{other} on {its.host} has the address {its.endpoint.address}"
+            return f"{named}, this node on {mine.host} has {mine.endpoint.address}"
+        if state.limits.max_nodes == 1:
+            return f"{other} runs {its.program} in a job of one node"
+        return f"{other} runs {its.program} with other arguments, and its job is complete"
     if failure.why is Why.BEHIND and ctx.later:
         return f"the last start of {ctx.me.slot} is dead, and was later than this one by its clock"
     if failure.why is Why.SUPERSEDED:

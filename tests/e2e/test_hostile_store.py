@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 from attrs import evolve
-from jobs import TTL_S, Jobs, alive, client_of, codes, end, kill, prefix, run, worlds
+from jobs import TTL_S, Job, Jobs, alive, client_of, codes, end, kill, prefix, run, worlds
 from launches import TIMEOUT_S, Launcher
 from leftovers import left_after
 from processes import is_alive
@@ -119,12 +119,16 @@ def test_forged_heartbeats_and_failures_change_nothing(tcpstore_job: Jobs) -> No
         client.set(f"{prefix(both)}/faults/count", b"3")
         client.set(f"{prefix(both)}/faults/1", b"garbage")
         for node in state.seats:
-            client.set(f"{prefix(both)}/heartbeat/{quote(str(node), safe='')}", b"\xff garbage")
+            client.set(beat_key(both, node), b"\xff garbage")
         client.get("nothing")
     assert not any(agent.says_within("round 1", UNSEEN_S / 2) for agent in agents)
     assert all(is_alive(worker.pid) for worker in told)
     assert codes(end(agents)) == [0, 0]
     assert both.report("a")["failures"] == both.report("b")["failures"] == []
+
+
+def beat_key(job: Job, node: Node) -> str:
+    return f"{prefix(job)}/heartbeat/{quote(str(node), safe='')}"
 
 
 def test_a_forged_high_heartbeat_is_named_and_evicts_nobody(tcpstore_job: Jobs) -> None:
@@ -139,7 +143,7 @@ def test_a_forged_high_heartbeat_is_named_and_evicts_nobody(tcpstore_job: Jobs) 
             assert time.monotonic() < gives_up_at
             assert not agents[0].says_within("round 1", 0)
             for node in state.seats:  # one that the node overwrites before anybody reads it does nothing
-                client.set(f"{prefix(both)}/heartbeat/{quote(str(node), safe='')}", b"1000000")
+                client.set(beat_key(both, node), b"1000000")
             client.get("nothing")
     assert not any(agent.says_within("round 1", TTL_S) for agent in agents)
     assert alive(told)
@@ -156,7 +160,7 @@ def test_a_deleted_heartbeat_of_a_healthy_node_evicts_nobody(tcpstore_job: Jobs)
     ends_at = time.monotonic() + TTL_S
     with client_of(both) as client:
         while time.monotonic() < ends_at:
-            client.delete(*(f"{prefix(both)}/heartbeat/{quote(str(node), safe='')}" for node in state.seats))
+            client.delete(*(beat_key(both, node) for node in state.seats))
             assert not any(agent.says_within("round 1", 0.7 * KEEP_ALIVE_S) for agent in agents)
     assert alive(told)
     assert codes(end(agents)) == [0, 0]
