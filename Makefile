@@ -218,7 +218,7 @@ soak: setup etcd network  ## 3,000 real faults, 10^5 injections, 10^8 simulated 
 	  | tee logs/gate-$$(date -u +%Y%m%dT%H%M%SZ).log
 	ELASTIC_RESTARTS=$(SOAK_RESTARTS) ELASTIC_GLOO_RESTARTS=500 $(BIN)/pytest --timeout=0 -s tests/e2e/test_many_restarts.py 2>&1 \
 	  | tee logs/restarts-$$(date -u +%Y%m%dT%H%M%SZ).log
-	HYPOTHESIS_PROFILE=soak $(BIN)/pytest --timeout=0 -s property_tests tests/adapters/workers/test_stack_soak.py 2>&1 | tee logs/soak-$$(date -u +%Y%m%dT%H%M%SZ).log
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest --timeout=0 -s property_tests tests/adapters/workers/watch/test_stack_soak.py 2>&1 | tee logs/soak-$$(date -u +%Y%m%dT%H%M%SZ).log
 	$(MAKE) mutants
 
 .PHONY: mutants

@@ -10,8 +10,8 @@ TYPE_CHECKING = False  # type checkers take it for True; importing `typing` take
 
 if TYPE_CHECKING:
     from . import core, inprocess
-    from .adapters.workers.notices import Notice, notice, ready_to_leave
-    from .adapters.workers.progress import busy, progress
+    from .adapters.workers.messages.notices import Notice, notice, ready_to_leave
+    from .adapters.workers.messages.progress import busy, progress
     from .cli.api.exceptions import ChildFailedError, LaunchError, ProcessFailure, RendezvousError, SignalException
     from .cli.api.launcher import Launch, launch
     from .cli.api.program_settings import LaunchSettings
@@ -41,15 +41,15 @@ _HOMES = {
     "Launch": "cli.api.launcher",
     "LaunchError": "cli.api.exceptions",
     "LaunchSettings": "cli.api.program_settings",
-    "Notice": "adapters.workers.notices",
+    "Notice": "adapters.workers.messages.notices",
     "ProcessFailure": "cli.api.exceptions",
     "RendezvousError": "cli.api.exceptions",
     "SignalException": "cli.api.exceptions",
-    "busy": "adapters.workers.progress",
+    "busy": "adapters.workers.messages.progress",
     "launch": "cli.api.launcher",
-    "notice": "adapters.workers.notices",
-    "progress": "adapters.workers.progress",
-    "ready_to_leave": "adapters.workers.notices",
+    "notice": "adapters.workers.messages.notices",
+    "progress": "adapters.workers.messages.progress",
+    "ready_to_leave": "adapters.workers.messages.notices",
 }
 """The module that has the name."""
 

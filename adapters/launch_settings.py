@@ -33,7 +33,7 @@ HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """The signals that end an agent in order, unless it was told others."""
 _DIGESTED_MAX = 2**22
 """A program of more bytes is not compared with the others'."""
-_RUN_PATH = Path(__file__).with_name("workers") / "run_path.py"
+_RUN_PATH = Path(__file__).with_name("workers") / "start" / "run_path.py"
 
 
 def _sayable(name: str) -> str:
@@ -64,7 +64,7 @@ class Kind(Enum):
     BINARY = "binary"
     """program arguments"""
     PATH = "path"
-    """python -u workers/run_path.py program arguments"""
+    """python -u workers/start/run_path.py program arguments"""
 
 
 @frozen

@@ -19,8 +19,8 @@ from statistics import median, quantiles
 from measuring import HERE, facts, stage, stop_on_signals
 
 from elastic.adapters.launch_settings import STACKS_SIGNAL
-from elastic.adapters.workers.stacks import see
-from elastic.adapters.workers.start_up import StackHandler, StartUp
+from elastic.adapters.workers.start.start_up import StackHandler, StartUp
+from elastic.adapters.workers.watch.stacks import see
 
 HANDLER = StackHandler(STACKS_SIGNAL, 1023)
 LOOKS = 100

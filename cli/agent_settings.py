@@ -22,10 +22,10 @@ from ..adapters.launch_settings import (
     StandbySettings,
     WatchdogSettings,
 )
-from ..adapters.workers.environment import TRACE, inherited
-from ..adapters.workers.logs import temporaries
-from ..adapters.workers.nvml import NoDevices
-from ..adapters.workers.programs import check_program
+from ..adapters.workers.devices.nvml import NoDevices
+from ..adapters.workers.output.logs import temporaries
+from ..adapters.workers.start.environment import TRACE, inherited
+from ..adapters.workers.start.programs import check_program
 from ..adapters.workers.worker_port import CannotStart
 from ..core import group, rendezvous
 from . import slurm, values
@@ -223,8 +223,8 @@ def _cpus(options: LaunchOptions, environment: Mapping[str, str]) -> tuple[froze
     mode = options.numa_binding
     if mode is None:
         return ()
-    from ..adapters.workers import kfd
-    from ..adapters.workers.numa import CannotBind, bindings, visible_gpus
+    from ..adapters.workers.devices import kfd
+    from ..adapters.workers.devices.numa import CannotBind, bindings, visible_gpus
 
     try:
         workers = options.nproc_per_node
@@ -252,7 +252,7 @@ def _logs(options: LaunchOptions, environment: Mapping[str, str]) -> Logs:
 def _logs_plugin(name: str | None, logs: Logs) -> LogsSpecs | None:
     if name is None:
         return None
-    from ..adapters.workers.plugged_logs import make_plugin
+    from ..adapters.workers.output.plugged_logs import make_plugin
 
     try:
         return make_plugin(name, logs)

@@ -31,12 +31,12 @@ from ..adapters.store.port import Backend
 from ..adapters.store.relay.relay_server import Relay
 from ..adapters.terminal import printed, why
 from ..adapters.threads import NoThread
-from ..adapters.workers.devices import few_cpus
-from ..adapters.workers.error_files import reply
-from ..adapters.workers.logs import ERROR_FILE_VARIABLE, CannotLog
-from ..adapters.workers.oom_score import Protection
-from ..adapters.workers.orphans import Orphans
-from ..adapters.workers.spawner import Executor, Lent, Spawner
+from ..adapters.workers.devices.count import few_cpus
+from ..adapters.workers.messages.error_files import reply
+from ..adapters.workers.output.logs import ERROR_FILE_VARIABLE, CannotLog
+from ..adapters.workers.start.spawner import Executor, Lent, Spawner
+from ..adapters.workers.watch.oom_score import Protection
+from ..adapters.workers.watch.orphans import Orphans
 from ..adapters.workers.worker_port import CannotStart
 from ..core.group.state import Drained, Refused
 from ..core.rendezvous.state import successor
@@ -123,7 +123,7 @@ def _show_preload(options: LaunchOptions, program: Program) -> int:
     """Print what standbys would import. Raises Mistake."""
     from importlib.util import find_spec
 
-    from ..adapters.workers.standbys import imports  # no other launch needs them
+    from ..adapters.workers.start.standbys import imports  # no other launch needs them
     from .render.preload import render_imports
 
     try:
@@ -227,7 +227,7 @@ def _of_cpus(settings: LaunchSettings) -> Iterator[str]:
     if few := few_cpus(settings.local_world_size):
         yield few
     if settings.cpus:
-        from ..adapters.workers.kfd import unplaced  # few jobs are bound
+        from ..adapters.workers.devices.kfd import unplaced  # few jobs are bound
 
         if text := unplaced():
             yield text
@@ -267,7 +267,7 @@ def _settings(
     spans = settings.rendezvous
     if not (options.local_addr or where.await_route(spans.join_timeout)):
         spans = evolve(spans, join_timeout=min(spans.join_timeout, _NO_ROUTE_S))
-    from ..adapters.workers.interfaces import interface_variables  # a job of one node needs none
+    from ..adapters.workers.start.interfaces import interface_variables  # a job of one node needs none
 
     address = options.local_addr or where.own_address()
     inherited = {**settings.environment, **interface_variables(environment, address)}
@@ -276,7 +276,7 @@ def _settings(
 
 def _serving(closing: CleanUp) -> Executor:
     """Return the executor beside other code in this process: the workers' orphans are not the agent's."""
-    from ..adapters.workers.forks import Serving  # most launches need none
+    from ..adapters.workers.start.forks import Serving  # most launches need none
 
     serving = Serving()
     closing.closes(serving.close)

@@ -11,7 +11,7 @@ from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPSt
 from ..adapters.store.tcpstore.port_owner import HIDDEN, stranger
 from ..adapters.store.tcpstore.serving import CannotServe, address_towards, check_is_here, has_route, is_loopback
 from ..adapters.store.tcpstore.wire import Address
-from ..adapters.workers.deaths import process_deaths
+from ..adapters.workers.watch.death_causes import process_deaths
 from ..core import rendezvous
 from ..core.values import frozen
 from . import slurm, values

@@ -15,8 +15,8 @@ from ..adapters.store.tcpstore.serving import CannotServe, address_towards
 from ..adapters.store.tcpstore.store_server import GivenUp, Signalled, serve_until_signalled
 from ..adapters.store.tcpstore.wire import Address
 from ..adapters.terminal import why
-from ..adapters.workers.deaths import process_deaths
-from ..adapters.workers.error_files import signal_name
+from ..adapters.workers.messages.error_files import signal_name
+from ..adapters.workers.watch.death_causes import process_deaths
 from . import values
 from .exit_codes import RENDEZVOUS, SIGNALLED
 from .mistakes import Mistake, Value

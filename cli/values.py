@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
 from ..adapters.launch_settings import Streams, parse_streams
-from ..adapters.workers.devices import count_devices, count_others
-from ..adapters.workers.programs import check_program
+from ..adapters.workers.devices.count import count_devices, count_others
+from ..adapters.workers.start.programs import check_program
 from ..adapters.workers.worker_port import CannotStart
 from ..core.rendezvous.settings import FAILURES_MAX, FailureLimit
 from ..core.rendezvous.state import NODES_MAX

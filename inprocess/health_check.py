@@ -14,7 +14,7 @@ from typing import Any
 from ..adapters.inprocess import health_checks
 from ..adapters.inprocess.health_checks import NvmlHealthCheck, UnhealthyDevice
 from ..adapters.inprocess.parameters import count
-from ..adapters.workers.nvml import load_nvml, pci_address
+from ..adapters.workers.devices.nvml import load_nvml, pci_address
 from .exception import HealthCheckError, RestartError, TimeoutError
 from .state import FrozenState
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from elastic.adapters.workers.reaper import environment_of
+from elastic.adapters.workers.watch.reaper import environment_of
 
 VARIABLE = "ELASTIC_TEST_TOKEN"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elastic.adapters.workers.nvml import Process
+from elastic.adapters.workers.devices.nvml import Process
 
 
 class FakeNvml:

@@ -41,14 +41,14 @@ from ..report.news import (
 from ..signals import signals_as_events
 from ..store.notes import UNFIT
 from ..store.port import Backend, StoreError
-from ..workers.attempts import worker_logs
-from ..workers.guard import Guard
-from ..workers.oom_score import Protection
-from ..workers.orphans import Orphans
-from ..workers.process_groups import named
-from ..workers.spawner import Executor, Here, Spawner
-from ..workers.start_up import start_up
-from ..workers.watcher import Watcher
+from ..workers.start.attempts import worker_logs
+from ..workers.start.spawner import Executor, Here, Spawner
+from ..workers.start.start_up import start_up
+from ..workers.watch.oom_score import Protection
+from ..workers.watch.orphans import Orphans
+from ..workers.watch.process_groups import named
+from ..workers.watch.reaper_process import Guard
+from ..workers.watch.watcher import Watcher
 from .effects import Effects
 from .inbox import (
     Asked,

@@ -20,10 +20,10 @@ from ..report.worker_ends import WorkerEnds
 from ..store.notes import ENDED, STANDBYS
 from ..threads import NoThread
 from ..workers.child_processes import reason
-from ..workers.logs import WorkerLogs
-from ..workers.notices import Notice
-from ..workers.orphans import Orphans
-from ..workers.spawner import Executing, Spawner
+from ..workers.messages.notices import Notice
+from ..workers.output.logs import WorkerLogs
+from ..workers.start.spawner import Executing, Spawner
+from ..workers.watch.orphans import Orphans
 from ..workers.worker_port import CannotStart, Shortage, StandbyNews, passes
 from .parts import (
     Part,

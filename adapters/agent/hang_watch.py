@@ -1,6 +1,6 @@
 """The hang watch (--hang-timeout): looks at the workers now and then, and lets `core.hangs` decide what that means.
 
-A look reads each worker's page (workers/progress.py) and the size of its log files. Only if none of them shows a move,
+A look reads each worker's page (`progress.py`) and the size of its log files. Only if none of them shows a move,
 stacks are asked for, without disturbing a worker that runs. A look may take a second, so the watch has its own thread.
 The agent puts stacks on record and tells people. The end of a blamed worker is made here, as torch's file timers make one:
 an error file that says why, and SIGKILL.
@@ -30,12 +30,12 @@ from ..report.stack_records import Seen
 from ..store.notes import STACKS
 from ..store.port import Backend, StoreError
 from ..terminal import printable
-from ..workers.error_files import leave_error_file
-from ..workers.logs import size
-from ..workers.progress import Page, read_page
-from ..workers.stacks import Sighting, last_sight
-from ..workers.start_up import StackHandler
-from ..workers.stuck import state
+from ..workers.messages.error_files import leave_error_file
+from ..workers.messages.progress import Page, read_page
+from ..workers.output.logs import size
+from ..workers.start.start_up import StackHandler
+from ..workers.watch.stacks import Sighting, last_sight
+from ..workers.watch.unkillable import state
 
 _JOIN_TIMEOUT_S = 5.0
 _DEAD = (None, "Z", "X")

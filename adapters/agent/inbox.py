@@ -20,7 +20,7 @@ from ..clock import Clock
 from ..report.news import LoopNotice, Remark, TraceLost, WatchdogTold
 from ..signals import taken
 from ..terminal import printable
-from ..workers.reports import Report
+from ..workers.messages.reports import Report
 from ..workers.worker_port import Exit
 
 

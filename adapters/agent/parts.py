@@ -19,19 +19,19 @@ from ..launch_settings import LaunchSettings
 from ..report.news import Observer, Remark
 from ..store.port import Backend
 from ..workers.child_processes import SubprocessWorkers
-from ..workers.environment import lasting_environment
-from ..workers.guard import Guard
-from ..workers.notices import NoticeBoard, notice_path
-from ..workers.spawner import Executor, Spawner
-from ..workers.start_up import StackHandler, StartUp
-from ..workers.watcher import Watcher
+from ..workers.messages.notices import NoticeBoard, notice_path
+from ..workers.start.environment import lasting_environment
+from ..workers.start.spawner import Executor, Spawner
+from ..workers.start.start_up import StackHandler, StartUp
+from ..workers.watch.reaper_process import Guard
+from ..workers.watch.watcher import Watcher
 from .drain_file import DrainFile
 from .inbox import Inbox
 from .watchdogs import Watchdogs
 
 if TYPE_CHECKING:
-    from ..workers.node_check import NodeChecks
-    from ..workers.standbys import Standbys
+    from ..workers.start.node_check import NodeChecks
+    from ..workers.start.standbys import Standbys
     from .hang_watch import HangWatch
     from .standstill_watch import StandstillWatch
 
@@ -79,7 +79,7 @@ def made_standbys(shared: Shared, spawner: Spawner) -> Standbys | None:
     wanted = shared.settings.standby
     if wanted is None:
         return None
-    from ..workers.standbys import Standbys  # no other launch needs it
+    from ..workers.start.standbys import Standbys  # no other launch needs it
 
     return Standbys(
         shared.settings,
@@ -117,7 +117,7 @@ def made_processes(shared: Shared, spawner: Spawner, reports: bool) -> Subproces
 def made_checks(shared: Shared) -> NodeChecks | None:
     if shared.settings.node_check is None:
         return None
-    from ..workers.node_check import NodeChecks  # no other launch needs it
+    from ..workers.start.node_check import NodeChecks  # no other launch needs it
 
     def checked(is_fit: bool, text: str) -> None:
         shared.inbox.post(Checked(is_fit, text, shared.clock.now()))

@@ -25,7 +25,7 @@ from ..report.news import Remark, Trace
 from ..store.port import Backend, Record, Shelf
 from ..terminal import why
 from ..threads import NoThread, start
-from ..workers.environment import agent_serves
+from ..workers.start.environment import agent_serves
 from .inbox import Inbox
 from .note_teller import NoteTeller
 from .parts import Part

@@ -16,7 +16,7 @@ from ...core.standstill import Sight, Watch
 from .. import threads
 from ..clock import Clock
 from ..process_stat import stat
-from ..workers.logs import size
+from ..workers.output.logs import size
 from .hang_watch import Followed, Followers, family, is_dead, sign
 
 _JOIN_TIMEOUT_S = 5.0

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from ...core.values import frozen
 from ..clean_up import run_all
 from ..launch_settings import WatchdogSettings
-from ..workers.start_up import StackHandler
+from ..workers.start.start_up import StackHandler
 
 if TYPE_CHECKING:
-    from ..workers.file_timers import FileTimers
-    from ..workers.stuck import StuckWatch
+    from ..workers.messages.file_timers import FileTimers
+    from ..workers.watch.unkillable import StuckWatch
     from .health_port import HealthServer
 
 TIMER_FILE = "TORCHELASTIC_TIMER_FILE"
@@ -69,12 +69,12 @@ class Watchdogs:
         if asked.health_port is not None:
             self._health = _health(asked.health_host, asked.health_port, self._ask)
         if asked.stuck_after is not None:
-            from ..workers.stuck import StuckWatch
+            from ..workers.watch.unkillable import StuckWatch
 
             self._stuck = StuckWatch(asked.stuck_after, self._tell_stuck, self._failed)
 
     def _made_timers(self, file: str) -> FileTimers:
-        from ..workers.file_timers import FileTimers
+        from ..workers.messages.file_timers import FileTimers
 
         try:
             return FileTimers(Path(os.path.abspath(file)), self._failed, self._told, self._callstack)
@@ -84,7 +84,7 @@ class Watchdogs:
     def _callstack(self, pid: int) -> str:
         if self._handler is None:
             return ""
-        from ..workers.stacks import last_sight
+        from ..workers.watch.stacks import last_sight
 
         seen = last_sight(pid, self._handler)
         return seen.callstack if seen else ""

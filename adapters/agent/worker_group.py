@@ -22,23 +22,23 @@ from ..report.news import Remark, Started, StartedAgain
 from ..report.stack_records import Seen
 from ..report.worker_ends import UNSTARTABLE, WorkerEnds
 from ..store.notes import EarlyEnds
-from ..workers.attempts import Attempt, again, attempts
-from ..workers.entered import Entered
-from ..workers.environment import command, lasting_environment, substituted
-from ..workers.error_files import leave_error_file
-from ..workers.logs import WorkerLogs, written
-from ..workers.nvml import DRIVER, VARIABLE
-from ..workers.programs import check_descriptors, check_script
-from ..workers.progress import VARIABLE as PROGRESS
-from ..workers.reports import Report, What
+from ..workers.devices.nvml import DRIVER, VARIABLE
+from ..workers.messages.entered import Entered
+from ..workers.messages.error_files import leave_error_file
+from ..workers.messages.progress import VARIABLE as PROGRESS
+from ..workers.messages.reports import Report, What
+from ..workers.output.logs import WorkerLogs, written
+from ..workers.start.attempts import Attempt, again, attempts
+from ..workers.start.environment import command, lasting_environment, substituted
+from ..workers.start.programs import check_descriptors, check_script
 from ..workers.worker_port import CannotStart, Exit, Shortage, Workers, WorkerSpec
 from .inbox import EndRead
 from .parts import Shared
 from .watchdogs import Watchdogs, WatchedWorker
 
 if TYPE_CHECKING:
-    from ..workers.spawner import Spawner
-    from ..workers.stacks import Sighting
+    from ..workers.start.spawner import Spawner
+    from ..workers.watch.stacks import Sighting
     from .hang_watch import Followers, HangWatch
 
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0)
@@ -192,7 +192,7 @@ class WorkerGroup:
     @staticmethod
     def get_ready_to_see() -> None:
         """Load what a look at the workers takes. While they run there is time for it, and at a restart there is not."""
-        from ..workers import stacks  # noqa: F401
+        from ..workers.watch import stacks  # noqa: F401
 
     def followers(self) -> Followers | None:
         """Return the workers that run, and a look at them; None if no world has begun."""
@@ -207,7 +207,7 @@ class WorkerGroup:
         """Look at these workers, by local rank. A worker that was collected meanwhile is left out: its process id may be
         another's."""
         try:
-            from ..workers.stacks import see
+            from ..workers.watch.stacks import see
 
             sightings = see(pids, self._handler, ends=ends)
         except OSError:
@@ -324,7 +324,7 @@ class WorkerGroup:
 
     def _wait_for_gpus(self, dead: set[int]) -> None:
         if dead and DRIVER.exists():
-            from ..workers.gpu_memory import wait_until_given_back
+            from ..workers.devices.gpu_memory import wait_until_given_back
 
             visible = self._settings.environment.get(VARIABLE)
             wait_until_given_back(dead, visible, self._inbox.has_had_a_signal)

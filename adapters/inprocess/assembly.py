@@ -26,8 +26,8 @@ from ..rendezvous.loop import LoopNotice, RendezvousLoop
 from ..store.port import Backend
 from ..store.tcpstore.serving import address_towards
 from ..store.tcpstore.wire import Address
-from ..workers.entered import say_entered
-from ..workers.environment import SCOPE, TRACE
+from ..workers.messages.entered import say_entered
+from ..workers.start.environment import SCOPE, TRACE
 from .alarm import Alarm
 from .bytecode_progress import Progress
 from .callbacks import Callbacks, State

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from ...core.values import frozen
 from .. import threads
-from ..workers.nvml import load_nvml
+from ..workers.devices.nvml import load_nvml
 from .callbacks import State
 from .parameters import span
 

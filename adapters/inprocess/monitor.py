@@ -60,8 +60,8 @@ from ..report.news import LoopNotice, Told
 from ..store import numerals
 from ..store.port import Backend
 from ..threads import NoThread
-from ..workers.error_files import leave_error_file
-from ..workers.logs import ERROR_FILE_VARIABLE
+from ..workers.messages.error_files import leave_error_file
+from ..workers.output.logs import ERROR_FILE_VARIABLE
 from .gate import SIGNUM
 from .register_follower import REST_S, RegisterFollower
 from .shared_page import ENTERED, HUNG, NS, RANK, WANT_MONITOR, WORLD_SIZE, Page, Seen, Span

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from ...core.inprocess.exits import EXIT_CODES, INTERNAL, exit_code
 from ...core.inprocess.words import Raised, Reason
-from ..workers.error_files import leave_error_file
-from ..workers.logs import ERROR_FILE_VARIABLE
+from ..workers.messages.error_files import leave_error_file
+from ..workers.output.logs import ERROR_FILE_VARIABLE
 from ..workers.startup.elastic_raise import text_of
 
 

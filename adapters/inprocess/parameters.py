@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from ...core.policies import Policy, chain, shift
 from ...core.world import NAME_MAX, Party, came_later
 from ..store import numerals
-from ..workers.environment import GENERATION, LABELS, PARTY, STANDBYS
+from ..workers.start.environment import GENERATION, LABELS, PARTY, STANDBYS
 
 Duration: TypeAlias = timedelta | float | int
 

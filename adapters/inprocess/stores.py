@@ -13,7 +13,7 @@ from ..clock import Clock
 from ..store.connection import RankConnection, RelayConnection, TCPStoreConnection
 from ..store.relay.relay_server import VARIABLE as RELAY
 from ..store.tcpstore.wire import Address
-from ..workers.environment import WORLD
+from ..workers.start.environment import WORLD
 from .parameters import number
 
 

@@ -18,7 +18,7 @@ from ...core.rendezvous.explain import Naming, naming
 from ...core.values import frozen
 from ...core.world import Ending, Fault, Node, Stacks, Unfit, Verdict, Why
 from ..launch_settings import LaunchSettings
-from ..workers.error_files import end_sentence
+from ..workers.messages.error_files import end_sentence
 from .news import SuspectedHang
 from .stack_records import grouped
 from .worker_ends import UNSTARTABLE, WorkerEnd

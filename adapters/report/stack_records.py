@@ -26,7 +26,7 @@ from ..store.port import Backend, StoreError
 from ..store.queries import Query, Reply
 
 if TYPE_CHECKING:
-    from ..workers.stacks import Sighting
+    from ..workers.watch.stacks import Sighting
 
 _JOIN_TIMEOUT_S = 5.0
 _HANG = "hang.txt"

@@ -27,9 +27,7 @@ from ..disk import Disk, StandsStill
 from ..rendezvous.loop import ToRecord
 from ..store.notes import FAULTS
 from ..store.port import Backend, StoreError
-from ..workers.attempts import Attempt
-from ..workers.deaths import remark
-from ..workers.error_files import (
+from ..workers.messages.error_files import (
     STILL_RUNNING,
     ErrorFile,
     exit_sentence,
@@ -37,8 +35,10 @@ from ..workers.error_files import (
     read_error_file,
     read_record,
 )
-from ..workers.logs import last_lines, tail, written
-from ..workers.reports import Report
+from ..workers.messages.reports import Report
+from ..workers.output.logs import last_lines, tail, written
+from ..workers.start.attempts import Attempt
+from ..workers.watch.death_causes import remark
 from ..workers.worker_port import Exit
 from .end_reader import EndReader
 

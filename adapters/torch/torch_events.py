@@ -22,7 +22,7 @@ from ..clock import Clock
 from ..launch_settings import Function, LaunchSettings
 from ..report.news import News, Recorded, Started, StartedAgain, Step, WatchdogTold
 from ..report.worker_ends import how_it_ended
-from ..workers.error_files import error_data, signal_name
+from ..workers.messages.error_files import error_data, signal_name
 
 Source: TypeAlias = Literal["AGENT", "WORKER"]
 

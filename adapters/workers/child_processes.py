@@ -32,15 +32,15 @@ from ..clean_up import run_all
 from ..disk import Disk, Patience
 from ..process_stat import stat
 from ..terminal import why
-from . import cgroups
-from . import process_groups as groups
-from .cgroups import Kills
-from .guard import Guard
-from .pump import LogPump, Stream
-from .reports import Report, What, channel, read
-from .spawner import Death, Executing, Process, Spawner, WorkerStart, bound_to
-from .stuck import held_in_exit, stuck
-from .watcher import Watcher
+from .messages.reports import Report, What, channel, read
+from .output.pump import LogPump, Stream
+from .start.spawner import Death, Executing, Process, Spawner, WorkerStart, bound_to
+from .watch import cgroups
+from .watch import process_groups as groups
+from .watch.cgroups import Kills
+from .watch.reaper_process import Guard
+from .watch.unkillable import held_in_exit, stuck
+from .watch.watcher import Watcher
 from .worker_port import NOWHERE, CannotStart, Duplicate, Exit, Kept, Shortage, Sink, WorkerSpec, passes
 
 CHILDREN_S = 0.1

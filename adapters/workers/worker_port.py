@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 from attrs import field
 
 from ...core.values import frozen
-from .cgroups import Kills
+from .watch.cgroups import Kills
 
 NOWHERE = Path("/dev/null")
 """The file that stores nothing."""

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ...adapters.report.launch_report import Report
-from ...adapters.workers.error_files import error_data, exit_sentence, failure_code, signal_name, timestamp
+from ...adapters.workers.messages.error_files import error_data, exit_sentence, failure_code, signal_name, timestamp
 from ...core.group import Stopped
 from ...core.group.state import Refused
 from ...core.values import frozen

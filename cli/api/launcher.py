@@ -16,8 +16,8 @@ from ...adapters.inprocess.callables import misfit
 from ...adapters.launch_settings import Function, Program
 from ...adapters.report.launch_report import Report
 from ...adapters.terminal import printed
-from ...adapters.workers.function_call import calling, name_of
-from ...adapters.workers.spawner import Spawner
+from ...adapters.workers.start.function_call import calling, name_of
+from ...adapters.workers.start.spawner import Spawner
 from ...core.group.state import Unawaited
 from ...core.values import frozen
 from ...core.world import Ending, Verdict

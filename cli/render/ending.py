@@ -8,7 +8,7 @@ from typing import assert_never
 
 from ...adapters.report.launch_report import Report
 from ...adapters.report.worker_ends import How
-from ...adapters.workers.error_files import end_sentence, exit_sentence
+from ...adapters.workers.messages.error_files import end_sentence, exit_sentence
 from ...core.causes import echo
 from ...core.group import Stopped
 from ...core.group.state import Drained, Refused, Unawaited

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from attrs import evolve
 
 from ...adapters.store.notes import FAULTS_MAX
-from ...adapters.workers.error_files import end_sentence, exit_sentence
+from ...adapters.workers.messages.error_files import end_sentence, exit_sentence
 from ...core.node import lost
 from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.rendezvous.explain import naming, set_aside

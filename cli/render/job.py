@@ -12,7 +12,7 @@ from ...adapters.clock import iso
 from ...adapters.report.launch_report import unfit_as_json
 from ...adapters.report.stack_records import grouped
 from ...adapters.store.notes import EarlyEnds, StandbyNote
-from ...adapters.workers.error_files import end_sentence, exit_sentence
+from ...adapters.workers.messages.error_files import end_sentence, exit_sentence
 from ...core.ranks import assign
 from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.rendezvous.explain import Naming, naming, set_aside

@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import Any
 
 from ...adapters.report.launch_report import breaker, by_round, first_cause
-from ...adapters.workers.error_files import end_sentence
+from ...adapters.workers.messages.error_files import end_sentence
 from ...core.causes import Cause
 from ...core.group.state import Alone
 from ...core.rendezvous import RendezvousState, Status

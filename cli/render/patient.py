@@ -11,7 +11,7 @@ import threading
 from typing import TextIO
 
 from ...adapters import threads
-from ...adapters.workers.console import UNFINISHED, Console, identity
+from ...adapters.workers.output.console import UNFINISHED, Console, identity
 
 KEPT_MAX = 1 << 18
 """In bytes."""

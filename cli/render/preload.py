@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 
-from ...adapters.workers.script_imports import EarlyImport, Imports, LateImport
+from ...adapters.workers.start.script_imports import EarlyImport, Imports, LateImport
 
 
 def render_imports(imports: Imports, missing: Collection[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from signal import SIGKILL
 from typing import TypeVar
 
-from ...adapters.workers.error_files import exit_sentence, signal_name
+from ...adapters.workers.messages.error_files import exit_sentence, signal_name
 from ...core.caller import WHY_OVER
 from ...core.group.state import (
     Elapsed,

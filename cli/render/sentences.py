@@ -9,7 +9,7 @@ from time import localtime, strftime
 from ...adapters.launch_settings import LaunchSettings
 from ...adapters.report.news import Restored, Seen, StoodStill, StoreSilent, SuspectedHang
 from ...adapters.report.stack_records import grouped
-from ...adapters.workers.error_files import RAISED, end_sentence, exit_sentence
+from ...adapters.workers.messages.error_files import RAISED, end_sentence, exit_sentence
 from ...core.causes import completes
 from ...core.group import Group, Phase
 from ...core.group.state import HEARD_S

@@ -11,7 +11,7 @@ from attrs import evolve
 from narration import FAULT
 
 from elastic.adapters.clock import SystemClock, iso
-from elastic.adapters.workers.error_files import timestamp
+from elastic.adapters.workers.messages.error_files import timestamp
 from elastic.cli.render.text import time_of_day
 
 

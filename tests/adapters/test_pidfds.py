@@ -15,7 +15,7 @@ from processes import TIMEOUT_S, comes_true, no_thread_left
 
 from elastic.adapters.pidfds import LOOK_S, StandIns, _Process
 from elastic.adapters.threads import NoThread
-from elastic.adapters.workers.process_groups import died_within
+from elastic.adapters.workers.watch.process_groups import died_within
 
 ROOT = Path(__file__).parents[2]
 
@@ -131,7 +131,7 @@ def test_many_looks_at_one_process_cost_one_thread_and_no_descriptor(sleeper: su
 DIRECTLY = {
     "adapters/kernel.py": "looks if the kernel has it",
     "adapters/pidfds.py": "this",
-    "adapters/workers/reaper.py": "a program of its own, which looks at /proc instead",
+    "adapters/workers/watch/reaper.py": "a program of its own, which looks at /proc instead",
     "adapters/inprocess/supervisor.py": "a monitor inherits the kernel's, and looks at its parent where there is none",
 }
 

@@ -12,7 +12,7 @@ from processes import cut_name
 from elastic.adapters.process_stat import stat
 
 ROOT = Path(__file__).parents[2]
-READS = {"adapters/process_stat.py": "this", "adapters/workers/reaper.py": "a program of its own"}
+READS = {"adapters/process_stat.py": "this", "adapters/workers/watch/reaper.py": "a program of its own"}
 
 
 def test_a_name_with_spaces_and_brackets_and_half_a_character_moves_no_field() -> None:

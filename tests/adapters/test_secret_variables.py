@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from elastic.adapters.secret_variables import ETCD_PASSWORD, STORE_TOKEN, without_secrets
-from elastic.adapters.workers.guard import Guard
+from elastic.adapters.workers.watch.reaper_process import Guard
 
 ROOT = Path(__file__).parents[2]
 STARTERS = {"subprocess.Popen", "subprocess.run", "Popen"}

@@ -55,13 +55,13 @@ BOUNDED = {
     "adapters/torch/telemetry.py:_run": QUEUE,
     "adapters/torch/torchrun_plugin.py:_asked": "the deadline of the operation",
     "adapters/web_server.py:_wait": "the end of the client or of the server, which notifies",
-    "adapters/workers/forks.py:_heard": "the import of the user's code, and the server's death; later a time-out",
-    "adapters/workers/function.py:_kill_descendants": "the server itself: its agent kills it after a while",
-    "adapters/workers/log_file.py:_run": QUEUE,
-    "adapters/workers/node_check.py:_watched": "a thread that the end waits for within a time; the command has ended",
-    "adapters/workers/pump.py:_files_closed": THERE,
-    "adapters/workers/spawner.py:_reaped": DEAD,
-    "adapters/workers/spawner.py:_reaped 2": DEAD,
+    "adapters/workers/start/forks.py:_heard": "the import of the user's code, and the server's death; later a time-out",
+    "adapters/workers/start/function.py:_kill_descendants": "the server itself: its agent kills it after a while",
+    "adapters/workers/output/log_file.py:_run": QUEUE,
+    "adapters/workers/start/node_check.py:_watched": "a thread that the end waits for within a time; the command has ended",
+    "adapters/workers/output/pump.py:_files_closed": THERE,
+    "adapters/workers/start/spawner.py:_reaped": DEAD,
+    "adapters/workers/start/spawner.py:_reaped 2": DEAD,
 }
 
 

@@ -14,7 +14,7 @@ from elastic.adapters.report.launch_report import Report, Result
 from elastic.adapters.report.news import SuspectedHang
 from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.adapters.terminal import printed
-from elastic.adapters.workers.error_files import exit_sentence
+from elastic.adapters.workers.messages.error_files import exit_sentence
 from elastic.cli.exit_codes import exit_code
 from elastic.cli.render.ending import render_report
 from elastic.cli.render.sentences import PLACES

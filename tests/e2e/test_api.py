@@ -11,7 +11,7 @@ from launches import PROGRAMS, TIMEOUT_S, Launcher
 from leftovers import left_after
 from processes import dies
 
-from elastic.adapters.workers.function_call import StartMethod
+from elastic.adapters.workers.start.function_call import StartMethod
 
 
 @pytest.mark.parametrize("method", get_args(StartMethod))

@@ -18,7 +18,7 @@ from launches import PROGRAMS, Launcher
 from processes import children_of, comes_true
 from wrapped import needs_torch
 
-from elastic.adapters.workers.numa import bindings
+from elastic.adapters.workers.devices.numa import bindings
 from elastic.cli.render.status import PATIENCE_S
 
 SHOW = PROGRAMS / "show.py"

@@ -34,9 +34,9 @@ from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.notes import FAULTS, REPLIES
 from elastic.adapters.store.port import Found, Log, OutOfReach, Place, Shown, spelled
 from elastic.adapters.store.queries import Query, Reply
-from elastic.adapters.workers import gpu_memory
 from elastic.adapters.workers.child_processes import SubprocessWorkers
-from elastic.adapters.workers.logs import CannotLog
+from elastic.adapters.workers.devices import gpu_memory
+from elastic.adapters.workers.output.logs import CannotLog
 from elastic.core import group, hangs, rendezvous
 from elastic.core.agent import Hung
 from elastic.core.group import Phase, Stopped

@@ -23,8 +23,8 @@ from elastic.adapters.clock import SystemClock
 from elastic.adapters.report.stack_records import Seen
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.notes import STACKS
-from elastic.adapters.workers.progress import VARIABLE, read_page
-from elastic.adapters.workers.stacks import Sighting, Task, see
+from elastic.adapters.workers.messages.progress import VARIABLE, read_page
+from elastic.adapters.workers.watch.stacks import Sighting, Task, see
 from elastic.core.agent import Hung, Stands
 from elastic.core.hangs import HangSettings, Watch
 from elastic.core.world import Member, Node, Stacks, World, WorldId, world_of

@@ -18,7 +18,7 @@ from elastic.adapters.agent.hang_watch import Followed, Followers
 from elastic.adapters.agent.standstill_watch import StandstillWatch
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.report.stack_records import Seen
-from elastic.adapters.workers.stacks import see
+from elastic.adapters.workers.watch.stacks import see
 from elastic.core.rendezvous import Standstill
 from elastic.core.world import Member, WorldId, world_of
 

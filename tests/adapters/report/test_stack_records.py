@@ -16,7 +16,7 @@ from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.notes import STACKS
 from elastic.adapters.store.port import Found, Log, OutOfReach, Place
 from elastic.adapters.store.queries import Query, Reply
-from elastic.adapters.workers.stacks import Sighting, Task
+from elastic.adapters.workers.watch.stacks import Sighting, Task
 from elastic.core.world import Member, Stacks, World, WorldId, world_of
 
 ASLEEP = Sighting(7, "", (Task(7, "S", "futex_do_wait", "202"),))

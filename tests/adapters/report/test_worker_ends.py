@@ -16,7 +16,7 @@ from elastic.adapters.rendezvous.loop import ToRecord
 from elastic.adapters.report.worker_ends import UNSTARTABLE, WorkerEnds, read_fault, unstartable_fault
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.notes import FAULTS
-from elastic.adapters.workers.attempts import Attempt
+from elastic.adapters.workers.start.attempts import Attempt
 from elastic.adapters.workers.worker_port import NOWHERE, Exit, Sink, WorkerSpec
 from elastic.core.group.state import Record
 from elastic.core.ranks import Ranks, WorkerRanks

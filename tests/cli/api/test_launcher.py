@@ -18,7 +18,7 @@ from processes import children_of
 import elastic
 from elastic.adapters.store.tcpstore.serving import serve
 from elastic.adapters.store.tcpstore.wire import Address
-from elastic.adapters.workers.function_call import StartMethod
+from elastic.adapters.workers.start.function_call import StartMethod
 
 METHODS = get_args(StartMethod)
 METHOD = pytest.mark.parametrize("method", METHODS)

@@ -12,7 +12,7 @@ from typing import cast
 import stage
 
 import elastic
-from elastic.adapters.workers.function_call import StartMethod
+from elastic.adapters.workers.start.function_call import StartMethod
 
 FAMILY = Path(__file__).with_name("family.py")
 

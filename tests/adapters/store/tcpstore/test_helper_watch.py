@@ -23,7 +23,7 @@ from elastic.adapters.clock import SystemClock
 from elastic.adapters.rendezvous.reserved_ports import Reservation
 from elastic.adapters.store.tcpstore.helper_watch import HelperWatch, Watching, serve_watched
 from elastic.adapters.store.tcpstore.wire import Address, Broken, Unsent, WireClient
-from elastic.adapters.workers.deaths import process_deaths
+from elastic.adapters.workers.watch.death_causes import process_deaths
 from elastic.core.store_helper import FIRST_STARTS_MAX
 
 ANSWER_S = 60.0

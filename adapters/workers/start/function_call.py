@@ -1,0 +1,91 @@
+"""A call that every worker of a job makes: its way there, and the values that come back."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from ....core.ranks import Ranks
+from ....core.values import frozen
+from ...launch_settings import Function
+from .forks import fork_server, forking
+from .function import CALL, Call, value_file
+from .spawner import Spawner
+
+StartMethod = Literal["spawn", "fork", "forkserver"]
+
+
+@frozen
+class Calling:
+    """A function as the workers' program."""
+
+    program: Function
+    spawner: Spawner | None
+    """This forks the workers. It is None if the agent executes them."""
+
+    def values(self, round: int, ranks: Ranks) -> tuple[dict[int, Any], dict[int, str]]:
+        """Return the values of this node's workers in a round that succeeded, by rank, and why others are lost."""
+        values, lost = dict[int, Any](), dict[int, str]()
+        for worker in ranks.workers:
+            file = value_file(self.program.folder, round, worker.rank)
+            if not file.exists():
+                lost[worker.rank] = "it left none: it ended its process by os._exit, or executed another program"
+                continue
+            try:
+                values[worker.rank] = pickle.loads(file.read_bytes())
+            except Exception as error:  # noqa: BLE001 - whatever a user's class raises
+                lost[worker.rank] = f"it cannot be read here: {type(error).__name__}: {error}"
+        return values, lost
+
+
+@contextmanager
+def calling(
+    start_method: StartMethod, function: Callable[..., Any], /, *arguments: Any, **named: Any
+) -> Iterator[Calling]:
+    """Ready to be called by workers, until the end. Raises ValueError if it cannot be given to a process started anew."""
+    call = Call(function, arguments, named)
+    with TemporaryDirectory(prefix="elastic_") as folder:
+        if start_method != "fork":
+            Path(folder, CALL).write_bytes(_pickled(call))
+        spawner = _spawner(start_method, call, folder)
+        try:
+            module = getattr(function, "__module__", None) or "__main__"
+            yield Calling(Function(name_of(function), folder, sys.executable, module), spawner)
+        finally:
+            if spawner:
+                spawner.close()
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", type(function).__qualname__)
+
+
+def _spawner(start_method: StartMethod, call: Call, folder: str) -> Spawner | None:
+    """Return what forks the workers; None if the agent executes them."""
+    match start_method:
+        case "spawn":
+            return None
+        case "fork":
+            return forking(call, folder)
+        case "forkserver":
+            return fork_server(folder)
+
+
+def _pickled(call: Call) -> bytes:
+    from multiprocessing import spawn
+
+    try:
+        pickled = pickle.dumps(tuple(call), pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"{name_of(call.function)}: a process that is started anew cannot be given it: {error}; define it at the top of "
+            "a module, give it plain values, or write start_method='fork'"
+        ) from error
+    preparation = spawn.get_preparation_data("elastic worker")
+    preparation["authkey"] = bytes(preparation["authkey"])
+    return pickle.dumps((preparation, pickled), pickle.HIGHEST_PROTOCOL)
