@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
+from difflib import get_close_matches
 
 from ..adapters.clock import SystemClock
 from ..adapters.store.port import Backend, StoreError
 from ..core.rendezvous import Limits, RendezvousState, Settings
 from ..core.values import frozen
+from ..core.world import NAME_MAX
 from . import values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
@@ -23,6 +25,8 @@ NO_NODE = Settings(Limits())
 """The settings with which a store is opened; nobody joins here, so their limits bind nobody."""
 
 
+SHOWN_MAX = 8
+"""Of many jobs in a store these many are named."""
 RESTORED_S = 5.0
 """A TCPStore that was started again is empty until the nodes of its job have put the register back: this long at most."""
 
@@ -52,6 +56,8 @@ class RunningJob:
     run_id: str
     store: str
     backend: Backend
+    run_ids: Callable[[], Collection[str]]
+    """Returns the ids of the jobs in that store. Raises StoreError."""
 
 
 @contextmanager
@@ -60,7 +66,7 @@ def opened(options: JobOptions) -> Iterator[RunningJob]:
     where = place(_as_a_node(options), os.environ, store_token(options.rdzv_conf, os.environ))
     connection = where.open(options.run_id, SystemClock(), NO_NODE)
     with closing(connection.backend) as backend:
-        yield RunningJob(options.run_id, where.name, backend)
+        yield RunningJob(options.run_id, where.name, backend, connection.run_ids)
 
 
 def register_of(job: RunningJob, command: str) -> RendezvousState | None:
@@ -82,7 +88,21 @@ def say_no_answer(command: str, error: StoreError) -> None:
 
 
 def say_no_job(command: str, job: RunningJob) -> None:
-    say(f"elastic {command}: store {job.store} has no job {job.run_id}; its nodes' --rdzv-id says its name", err=True)
+    say(f"elastic {command}: store {job.store} has no job {job.run_id}; {_jobs_there(job)}", err=True)
+
+
+def _jobs_there(job: RunningJob) -> str:
+    """Return which jobs are in the store, those first that are called like this one."""
+    try:
+        there = sorted(each for each in job.run_ids() if each != job.run_id)
+    except StoreError:
+        there = []
+    if not there:
+        return "its nodes' --rdzv-id says its name"
+    near = get_close_matches(job.run_id, there, SHOWN_MAX, 0.5)
+    first = [*near, *(each for each in there if each not in near)][:SHOWN_MAX]
+    more = f" and {len(there) - len(first)} more" if len(there) > len(first) else ""
+    return f"it has {', '.join(each[:NAME_MAX] for each in first)}{more}"
 
 
 def say_not_taken(command: str, job: RunningJob, why: str) -> None:

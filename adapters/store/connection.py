@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -101,6 +101,9 @@ class AgentConnection(StoreConnection, Protocol):
     def beside(self, name: str) -> Backend:
         """Return a client of the workers' register `name` in the same store."""
 
+    def run_ids(self) -> Collection[str]:
+        """Return the ids of the jobs in the store, as far as it tells them. Raises StoreError."""
+
     def children(self) -> AbstractContextManager[Collection[int]]:
         """Return a context with the children of this process that serve the store. None is started in it."""
 
@@ -145,6 +148,9 @@ class MemoryConnection:
         if len(self._beside) > _BESIDE_MAX:
             del self._beside[next(iter(self._beside))]
         return MemoryBackend(store, self._clock)
+
+    def run_ids(self) -> Collection[str]:
+        return ()
 
     def children(self) -> AbstractContextManager[Collection[int]]:
         return nullcontext(())
@@ -213,6 +219,10 @@ class TCPStoreConnection:
 
     def beside(self, name: str) -> Backend:
         return self._of_run(_workers_run(self._run_id, name))
+
+    def run_ids(self) -> Collection[str]:
+        with closing(self.backend.clone()) as client:
+            return client.run_ids()
 
     @property
     def place(self) -> str:
@@ -301,7 +311,9 @@ class TCPStoreConnection:
 
 def _workers_run(run_id: str, name: str) -> str:
     """Return the run id under which a TCPStore keeps the register `name` of a run's workers."""
-    return f"{run_id}/workers/{name}"
+    from .tcpstore.keys import WORKERS
+
+    return f"{run_id}{WORKERS}{name}"
 
 
 def _wait_for_the_others(backend: TCPStoreBackend, timeout_s: float) -> bool:
@@ -347,6 +359,10 @@ class EtcdConnection:
 
     def beside(self, name: str) -> Backend:
         return self._of_run(self._run_id, space=name)
+
+    def run_ids(self) -> Collection[str]:
+        with closing(self.backend.clone()) as client:
+            return client.run_ids()
 
     def children(self) -> AbstractContextManager[Collection[int]]:
         return nullcontext(())

@@ -25,7 +25,8 @@ def test_a_cancelled_job_ends_everywhere_and_says_who_cancelled_it(job: Jobs, la
     two.reaches(lambda state: state.census[Status.WAITING] == 1)
     cancels = partial(asked, two, launch=launch, command="cancel")
     nobody = cancels(run_id="nobody")
-    assert nobody.returncode == 3 and "has no job nobody" in nobody.stderr
+    assert nobody.returncode == 3 and "has no job nobody; it has " in nobody.stderr
+    assert f"; it has {two.run_id}" in cancels(run_id=f"{two.run_id[:-1]}-").stderr
     assert alive(told)
     cancelled = cancels()
     assert cancelled.returncode == 0, cancelled

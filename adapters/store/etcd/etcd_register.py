@@ -42,12 +42,15 @@ from .leases import RunLease
 from .members import Members, granted, ranged, revoked, transacted
 from .rpc import rpc
 from .run_client import RunClient, RunShared
-from .run_keys import Keys, Seen, Stamp, asked, compared, deleted, put
+from .run_keys import FIRST, LAST, Keys, Seen, Stamp, asked, compared, deleted, next_run, put
 
 KEPT_S = 86_400
 """How long a run's register and faults outlive its last agent, so that a late agent reads the verdict."""
 _FORGOTTEN_AT_ONCE = 64
 """Keys that are deleted with one question: etcd takes 128 operations."""
+
+_RUNS_MAX = 64
+"""The most runs that are looked for, with a question each."""
 
 _LATEST = {"sort_target": rpc.RangeRequest.MOD, "sort_order": rpc.RangeRequest.DESCEND}
 """The order in which a limit leaves out what was put first: nodes that were lost leave keys behind."""
@@ -244,6 +247,16 @@ class EtcdBackend:
         for place in places:
             if lease := self._lent.pop(self._client.keys.of(place), 0):  # what stands under it goes with it
                 self._client.ask(revoked, rpc.LeaseRevokeRequest(ID=lease))
+
+    def run_ids(self) -> frozenset[str]:
+        """Return the ids of the runs in this etcd, the first of many. Raises StoreError."""
+        found: dict[str, None] = {}
+        after: bytes | None = FIRST
+        while after and len(found) < _RUNS_MAX:
+            kvs = self._client.ask(ranged, rpc.RangeRequest(key=after, range_end=LAST, limit=1, keys_only=True)).kvs
+            run_id, after = next_run(kvs[0].key) if kvs else ("", None)
+            found[run_id] = None
+        return frozenset(filter(None, found))
 
     # --- clients
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from attrs import field
 
@@ -47,6 +47,16 @@ def stamp(text: str) -> Stamp | None:
         return Stamp(int(found[1], 16), found[2], Life(found[4], int(found[3]))) if found else None
     except ValueError:
         return None
+
+
+FIRST, LAST = b"elastic/", b"elastic0"
+"""All keys of all runs lie between these."""
+
+
+def next_run(key: bytes) -> tuple[str, bytes]:
+    """Return the id of the run that has this key, and where the keys of the next run begin."""
+    name = key.removeprefix(FIRST).partition(b"/")[0]
+    return unquote(name.decode(errors="replace")), FIRST + name + b"0"
 
 
 def prefix_of(run_id: str) -> str:

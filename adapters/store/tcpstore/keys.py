@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from attrs import field
 
@@ -12,6 +13,16 @@ from ....core.rendezvous.state import NODES_MAX
 from ....core.values import frozen
 from ....core.world import Life, Node
 from ..port import Log, Unreadable, spelled
+
+WORKERS = "/workers/"
+"""It stands in the run id of a register of the run's workers, between the run's own and the register's name."""
+
+
+def runs_in(keys: Iterable[str]) -> frozenset[str]:
+    """Return the ids of the runs whose agents' register is among these keys."""
+    parts = (key.split("/") for key in keys)
+    named = (unquote(part[1]) for part in parts if len(part) == 3 and (part[0], part[2]) == ("elastic", "root"))
+    return frozenset(run_id for run_id in named if WORKERS not in run_id)
 
 
 @frozen

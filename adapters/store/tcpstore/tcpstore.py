@@ -43,7 +43,7 @@ from ...clock import Clock
 from ..notes import GOING, QUERY, Notes
 from ..numerals import number
 from ..port import BEATS_MAX, Found, Heartbeats, Log, OutOfReach, Place, Shelf, Shown, spelled
-from .keys import Keys
+from .keys import Keys, runs_in
 from .link import Link
 from .seal import UNSEALED, Seal, put, trusted
 from .table import Table
@@ -51,6 +51,8 @@ from .versions import Sights, Versions
 from .wire import RUNS_THERE, Address, WireClient
 
 TIMEOUT_S = 5.0
+_KEYS_MAX = 2**16
+"""The most keys of a store that are looked through for runs."""
 LATE_BEATS = 1_000
 """A counter that falls by more was forged before. By a few it may fall: a write on a connection that was given up comes
 late."""
@@ -193,6 +195,14 @@ class TCPStoreBackend:
     def drop(self, places: Iterable[Place]) -> None:
         with self._link.asking() as client:
             client.delete(*map(self._key, places))
+
+    def run_ids(self) -> frozenset[str]:
+        """Return the ids of the runs in this store. This client is closed then. Raises OutOfReach where the server's torch
+        is too old to list its keys."""
+        with self._link.asking() as client:
+            found = runs_in(client.all_keys(_KEYS_MAX))
+        self.close()
+        return found
 
     def _put(self, client: WireClient, place: Place, data: bytes) -> str:
         """Put the data, in a log under a number of its own. Returns the key."""

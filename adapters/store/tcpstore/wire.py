@@ -15,7 +15,7 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 from ....core.values import frozen
@@ -24,6 +24,7 @@ from ...clock import poll_ms
 VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE, APPEND, MULTI_GET, MULTI_SET, CANCEL, PING = (
     range(14)
 )
+LIST_KEYS = 17
 RUNS_THERE = "it must run there, and this host must be able to reach that port"
 """The advice where a store does not answer."""
 MAGIC = 0x3C85F7CE
@@ -122,6 +123,14 @@ class WireClient:
     def delete(self, *keys: str) -> None:
         self._send(b"".join(bytes([DELETE]) + _text(key) for key in keys))
         self._read(8 * len(keys))
+
+    def all_keys(self, most: int) -> Iterator[str]:
+        """Yield the keys that have a value, at most this many, in no order; this connection is useless afterwards. Raises
+        Closed where the server's torch is too old to list them."""
+        self._send(bytes([LIST_KEYS]))
+        (count,) = struct.unpack("<Q", self._read(8))
+        for _ in range(min(count, most)):
+            yield self._read_bytes().decode(errors="replace").removeprefix("/")
 
     def wait(self, keys: Sequence[str], timeout_s: float | None) -> bool:
         """Wait until all of these keys have a value. False after `timeout_s`."""

@@ -656,3 +656,15 @@ def seen(backend: Backend) -> object:
         return backend.get().state
     except OutOfReach:
         return None
+
+
+def test_an_etcd_tells_which_runs_have_keys_there_with_a_question_each(tmp_path: Path) -> None:
+    with single(tmp_path) as alone:
+        names = ("a", "a-b", "a/b", "a0", "b \N{SNOWMAN}")
+        for run_id in names:
+            with clients(alone, run_id) as make:
+                make().set(born(), None)
+                make().notes.put(STANDBYS, node("gpu-01"), StandbyNote(1, None))
+        alone.etcdctl("put", "elastic2/x/register", "else")
+        with clients(alone, "nobody") as make:
+            assert make().run_ids() == set(names)

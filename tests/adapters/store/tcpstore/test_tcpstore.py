@@ -46,8 +46,8 @@ from elastic.adapters.store.notes import FAULTS
 from elastic.adapters.store.port import BEATS_MAX, Backend, OutcomeUnknown, OutOfReach, Unreadable
 from elastic.adapters.store.queries import Query
 from elastic.adapters.store.secret import Secret
-from elastic.adapters.store.tcpstore import wire
-from elastic.adapters.store.tcpstore.keys import Keys
+from elastic.adapters.store.tcpstore import tcpstore, wire
+from elastic.adapters.store.tcpstore.keys import WORKERS, Keys
 from elastic.adapters.store.tcpstore.seal import UNSEALED, Seal, seal
 from elastic.adapters.store.tcpstore.serving import StoreHost
 from elastic.adapters.store.tcpstore.table import Table
@@ -989,3 +989,24 @@ def test_a_connection_sends_at_once_and_notices_a_host_that_is_gone(address: Add
 def test_the_wire_refuses_a_store_that_is_not_there() -> None:
     with reserved() as port, pytest.raises(Unsent):
         WireClient(Address("127.0.0.1", port), 1.0, 1_000)
+
+
+def test_a_store_tells_which_runs_have_a_register_there_and_not_those_of_their_workers() -> None:
+    with own_store() as (_, address), talking(address) as other:
+        for run_id in ("train 42/a", "eval", f"eval{WORKERS}0"):
+            with clients(address, run_id) as make:
+                make().set(born(), None)
+        plant(other, "elastic/half", b"1")
+        plant(other, "else/x/root", b"1")
+        plant(other, "elastic/%1b[31m%FF/root", b"1")
+        with clients(address) as make:
+            assert make().run_ids() == {"train 42/a", "eval", "\x1b[31m\N{REPLACEMENT CHARACTER}"}
+
+
+def test_of_a_store_with_many_keys_a_part_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcpstore, "_KEYS_MAX", 3)
+    with own_store() as (_, address), talking(address) as other:
+        for number in range(9):
+            plant(other, f"elastic/{number}/root", b"1")
+        with clients(address) as make:
+            assert len(make().run_ids()) <= 3
