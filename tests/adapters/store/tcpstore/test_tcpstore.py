@@ -999,8 +999,8 @@ def test_a_store_tells_which_runs_have_a_register_there_and_not_those_of_their_w
         plant(other, "elastic/half", b"1")
         plant(other, "else/x/root", b"1")
         plant(other, "elastic/%1b[31m%FF/root", b"1")
-        with clients(address) as make:
-            assert make().run_ids() == {"train 42/a", "eval", "\x1b[31m\N{REPLACEMENT CHARACTER}"}
+        with closing(TCPStoreBackend(address, "nobody", SystemClock())) as looks:
+            assert looks.run_ids() == {"train 42/a", "eval", "\x1b[31m\N{REPLACEMENT CHARACTER}"}
 
 
 def test_of_a_store_with_many_keys_a_part_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1008,5 +1008,5 @@ def test_of_a_store_with_many_keys_a_part_is_looked_through(monkeypatch: pytest.
     with own_store() as (_, address), talking(address) as other:
         for number in range(9):
             plant(other, f"elastic/{number}/root", b"1")
-        with clients(address) as make:
-            assert len(make().run_ids()) <= 3
+        with closing(TCPStoreBackend(address, "nobody", SystemClock())) as looks:
+            assert len(looks.run_ids()) <= 3
