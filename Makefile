@@ -19,7 +19,8 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 /usr/bin/pyt
 
 # torch is pinned here as well as in constraints.txt: only this spelling finds a local CPU build where there is one.
 TORCH := torch==2.13.0
-EXTRAS := dev,torch,etcd,gpu,metrics,otel,stacks,frameworks
+EXTRAS := torch,etcd,gpu,metrics,otel,stacks
+GROUPS := --group dev --group frameworks
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -44,8 +45,8 @@ $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(PACKAGES_MADE): | $(BIN)/pip
-	$(PIP) $$(grep '^setuptools==' constraints.txt)
-	$(PIP) $(TORCH) --no-build-isolation --config-settings editable_mode=strict --editable '.[$(EXTRAS)]'
+	$(PIP) $$(grep -E '^(pip|setuptools)==' constraints.txt)
+	$(PIP) $(TORCH) --no-build-isolation --config-settings editable_mode=strict --editable '.[$(EXTRAS)]' $(GROUPS)
 	@rm -f $(VENV)/made-* && touch $@
 
 $(LINKS_MADE): | $(PACKAGES_MADE)

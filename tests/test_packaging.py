@@ -105,9 +105,16 @@ def test_torch_is_pinned_alike_for_pip_and_for_the_resolver_while_the_package_le
     assert not any("==" in need for need in PROJECT["project"]["optional-dependencies"]["torch"])
 
 
-@pytest.mark.parametrize("extra", ["", "torch", "etcd", "gpu", "metrics", "otel", "dev"])
-def test_everything_the_package_needs_is_pinned(extra: str) -> None:
-    project = PROJECT["project"]
-    needs = project["optional-dependencies"][extra] if extra else project["dependencies"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+GROUPS = PROJECT["dependency-groups"]
+
+
+@pytest.mark.parametrize("needs", [PROJECT["project"]["dependencies"], *EXTRAS.values(), *GROUPS.values()])
+def test_everything_the_package_needs_is_pinned(needs: list[str]) -> None:
     names = {need.split(">=")[0].split("[")[0] for need in needs}
     assert names - pins().keys() == set()
+
+
+def test_what_only_tests_need_is_in_no_extra_and_pip_is_new_enough_for_groups() -> None:
+    assert GROUPS.keys() == {"dev", "frameworks"} and not GROUPS.keys() & EXTRAS.keys()
+    assert tuple(map(int, pins()["pip"].split("."))) >= (25, 1)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 MISSING = "is not here, so nothing is known of it: write"
 
 
-def needs(name: str, remedy: str = "pip install 'elastic-launch[frameworks]'") -> pytest.MarkDecorator:
+def needs(name: str, remedy: str = "make setup") -> pytest.MarkDecorator:
     return pytest.mark.skipif(find_spec(name) is None, reason=f"{name} {MISSING} {remedy}")
 
 
