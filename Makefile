@@ -32,7 +32,7 @@ ROOMS := core adapters cli inprocess
 
 hash = $(firstword $(shell $(1) | sha256sum))
 PACKAGES_MADE := $(VENV)/made-packages-$(call hash,cat pyproject.toml constraints.txt)
-LINKS_MADE := $(VENV)/made-links-$(call hash,{ cat pyproject.toml; find *.py $(ROOMS) -name '*.py' -o -path '*/web/*' | LC_ALL=C sort; })
+LINKS_MADE := $(VENV)/made-links-$(call hash,{ cat pyproject.toml setup.py; find *.py $(ROOMS) examples -name '*.py' -o -name '*.y*ml' -o -path '*/web/*' | LC_ALL=C sort; })
 
 # ---------------------------------------------------------------------------------------------------------------- set-up
 
@@ -118,7 +118,7 @@ lint: setup  ## ruff: rules, import order, formatting; each mutant fits the sour
 .PHONY: types
 types: setup  ## mypy --strict: the package, then the tests and examples
 	$(BIN)/mypy -p elastic
-	$(BIN)/mypy $$(find tests tools property_tests examples benchmarks -name '*.py' 2>/dev/null)
+	$(BIN)/mypy setup.py $$(find tests tools property_tests examples benchmarks -name '*.py' 2>/dev/null)
 
 .PHONY: imports
 imports: setup  ## import-linter: cli -> adapters -> core, and the core's machines apart

@@ -45,7 +45,7 @@ class EtcdPlace:
     ) -> AgentConnection:
         """Return a connection to the etcd, which may be out of reach. Raises Mistake if it refuses this agent."""
         if find_spec("etcd3") is None:
-            raise Mistake("--rdzv-backend=etcd: needs the package etcd3; write pip install 'elastic-launch[etcd]'")
+            raise Mistake("--rdzv-backend=etcd: needs the package etcd3; install elastic with its extra etcd")
         try:
             return EtcdConnection(self.addresses, self.access, run_id, clock, settings)
         except ImportError as reason:

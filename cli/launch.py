@@ -335,7 +335,7 @@ def _metrics(options: LaunchOptions, name: str) -> AgentMetrics | None:
         from ..adapters.report.metrics import AgentMetrics  # few jobs need it, and its package may not be there
     except ImportError:
         raise Mistake(
-            "--metrics: needs the package prometheus-client; write pip install 'elastic-launch[metrics]'"
+            "--metrics: needs the package prometheus-client; install elastic with its extra metrics"
         ) from None
     host, port = options.metrics
     try:
@@ -356,7 +356,7 @@ def _spans(
         return AgentSpans(options.otel_endpoint, settings.run_id, name, clock, status.warn)
     except ImportError:
         raise Mistake(
-            "--otel-endpoint: needs the packages of OpenTelemetry; write pip install 'elastic-launch[otel]'"
+            "--otel-endpoint: needs the packages of OpenTelemetry; install elastic with its extra otel"
         ) from None
     except OSError as error:
         raise Mistake(f"--otel-endpoint: {why(error)}") from None

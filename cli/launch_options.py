@@ -155,7 +155,7 @@ class LaunchOptions:
     node_check: tuple[str, ...] | None = FAILURES.option("COMMAND", values.command, own=True)(
         "A program that checks this node before it joins first, and again after a failure that began here. Exit code 0: "
         "the node is healthy. 1: it stays out, with the last line that was printed as the reason. Another: a warning. A "
-        "COMMAND that cannot be executed is a mistake."
+        "COMMAND that cannot be executed is a mistake. Examples: python -m elastic.examples.node_check.host, and gpus."
     )
     node_check_timeout: float = FAILURES.option("S", values.some_seconds, default=60, own=True)(
         "How long that program may take. Then it is killed, and the node joins with a warning."

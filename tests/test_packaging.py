@@ -6,10 +6,15 @@ no installation. The editable install is a tree of links, which knows a new file
 
 from __future__ import annotations
 
+import ast
+import re
+import runpy
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterable
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
@@ -24,7 +29,7 @@ ROOMS = ("core", "adapters", "api", "cli", "inprocess")
 
 def package_files(root: Path) -> list[Path]:
     """The package's Python files, relative to the root."""
-    files = [*root.glob("*.py"), *(file for room in ROOMS for file in (root / room).rglob("*.py"))]
+    files = [*root.glob("__*.py"), *(file for room in ROOMS for file in (root / room).rglob("*.py"))]
     return sorted(file.relative_to(root) for file in files)
 
 
@@ -49,7 +54,8 @@ def test_every_package_folder_has_an_init() -> None:
 
 
 def test_the_root_holds_only_the_package_s_own_files() -> None:
-    assert {file.name for file in ROOT.glob("*.py")} <= {"__init__.py", "__main__.py"}
+    assert {file.name for file in ROOT.glob("*.py")} <= {"__init__.py", "__main__.py", "setup.py"}
+    assert not (Path(elastic.__file__).parent / "setup.py").exists()
 
 
 def test_the_installed_package_has_every_file_of_the_tree() -> None:
@@ -59,7 +65,66 @@ def test_the_installed_package_has_every_file_of_the_tree() -> None:
 
 def test_the_package_says_that_it_is_typed() -> None:
     assert (ROOT / "py.typed").exists()
-    assert PROJECT["tool"]["setuptools"]["package-data"]["elastic"] == ["py.typed"]
+    assert "py.typed" in PROJECT["tool"]["setuptools"]["package-data"]["elastic"]
+
+
+def test_every_example_is_in_the_package_where_its_command_says() -> None:
+    said = subprocess.run([sys.executable, "-m", "elastic.examples"], capture_output=True, text=True, check=True).stdout
+    shipped = {str(file.relative_to(said.strip())) for file in Path(said.strip()).rglob("*.*") if file.suffix != ".pyc"}
+    files = {str(file.relative_to(ROOT / "examples")) for file in (ROOT / "examples").rglob("*.*")}
+    assert shipped == {file for file in files if not file.endswith((".md", ".pyc"))}
+    assert {"alerts.yml", "node_check/host.py", "kubernetes/job.yaml"} <= shipped
+
+
+PLACEHOLDER = "https://example.invalid/elastic-launch"
+"""The project's URL in pyproject.toml, until its owner writes the real one there. Nothing is published with this one."""
+SETUP = runpy.run_path(str(ROOT / "setup.py"))
+LINK = re.compile(r"(!?)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def test_the_long_description_has_absolute_links_to_files_that_exist_and_no_others() -> None:
+    page = (ROOT / "README.md").read_text()
+    links = LINK.findall(SETUP["published"](page, "https://host/us/it", "v1"))
+    assert len(links) == len(LINK.findall(page)) > 10
+    folders = {"": "https://host/us/it/blob/v1/", "!": "https://host/us/it/raw/v1/"}
+    ours = [(folders[picture], link) for picture, link in links if link.startswith("https://host")]
+    assert [link for folder, link in ours if not link.startswith(folder)] == []
+    assert [link for folder, link in ours if not (ROOT / link.removeprefix(folder).partition("#")[0]).exists()] == []
+    assert all(link.startswith("https://") for _, link in links)
+
+
+def test_while_the_project_s_url_is_a_placeholder_the_package_has_no_url_and_no_link_to_a_file() -> None:
+    page = SETUP["published"](
+        "![A screen](docs/a.svg) [`x`](docs/x.md#y), [torch](https://pytorch.org)", PLACEHOLDER, "v1"
+    )
+    assert page == " `x`, [torch](https://pytorch.org)"
+    told = metadata("elastic-launch")
+    there = PROJECT["tool"]["elastic-launch"]["repository"]
+    assert told.get_all("Project-URL", []) == [
+        f"{name}, {url}" for name, url in SETUP["urls"](there, f"v{told['Version']}").items()
+    ]
+    assert there == PLACEHOLDER or there.startswith("https://")
+    assert (
+        told["Description"].strip()
+        == SETUP["published"]((ROOT / "README.md").read_text(), there, f"v{told['Version']}").strip()
+    )
+
+
+def texts(root: Path) -> Iterable[str]:
+    """The texts in the code of the package and the examples, docstrings too."""
+    for file in (*(root / path for path in package_files(root)), *(root / "examples").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def test_no_message_tells_to_install_a_name_of_an_index_only_extras_that_exist() -> None:
+    """Whoever owns a name on an index decides what is installed by it: this project promises its own extras alone."""
+    said = list(texts(ROOT))
+    assert [text for text in said if re.search(r"\b(pip|conda|uv) (install|add)\b", text)] == []
+    extras = Counter(name for text in said for name in re.findall(r"install elastic with its extra (\w+)", text))
+    assert extras == {"etcd": 1, "gpu": 3, "metrics": 2, "otel": 1, "torch": 1}
+    assert extras.keys() <= PROJECT["project"]["optional-dependencies"].keys()
 
 
 def test_the_license_and_the_citation_are_those_of_the_package() -> None:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Check this host's NVIDIA GPUs by NVML before the node joins a job: count, ECC, row remapping, clocks, NVLink.
 
-    elastic launch --node-check="python examples/node_check/gpus.py --count=8" ... train.py
+    elastic launch --node-check="python -m elastic.examples.node_check.gpus --count=8" ... train.py
 
 Exit code 0: healthy. 1: unfit; the last line says why. 2: NVML is not there, which is a warning only. It needs the package
-nvidia-ml-py (pip install 'elastic-launch[gpu]'), opens no CUDA context and disturbs nothing. XID errors are in the
+nvidia-ml-py (elastic's extra gpu), opens no CUDA context and disturbs nothing. XID errors are in the
 kernel's log, which root alone may read on many hosts; those of the last hour are counted where it can be read.
 """
 
@@ -32,7 +32,7 @@ def main() -> int:
     try:
         import pynvml as nvml
     except ImportError:
-        print("no NVML: pip install nvidia-ml-py")
+        print("no NVML: install elastic with its extra gpu")
         return 2
     try:
         nvml.nvmlInit()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Check this host before it joins a job: load, memory, and disks.
 
-    elastic launch --node-check="python examples/node_check/host.py --free-disk=/scratch:50" ... train.py
+    elastic launch --node-check="python -m elastic.examples.node_check.host --free-disk=/scratch:50" ... train.py
 
 Exit code 0: healthy. 1: unfit; the last line says why. Each disk is written to, flushed and read again, since a disk
 that fills or has turned read-only is the commonest fault that nobody sees before the first checkpoint.

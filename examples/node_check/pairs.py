@@ -1,6 +1,6 @@
 """Name the bad node of a group: nodes reduce in pairs, twice, with other partners the second time.
 
-    elastic launch --nnodes=4 --rdzv-endpoint=HOST --rdzv-id=pairs examples/node_check/pairs.py [--limit=30]
+    elastic launch --nnodes=4 --rdzv-endpoint=HOST --rdzv-id=pairs -m elastic.examples.node_check.pairs [--limit=30]
 
 A node alone cannot tell which end of a wire is bad, and an all-reduce of all only tells that somebody is. In two rounds each
 node has two partners: it is bad if both of its pairs failed or were slow, while a good one failed at most with the bad

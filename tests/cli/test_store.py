@@ -55,7 +55,9 @@ def test_an_address_of_another_host_is_a_mistake(answer: Callable[..., str]) -> 
 def test_without_torch_the_answer_is_to_install_it(answer: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     said = answer("--endpoint=localhost:0")
-    assert said.startswith("--endpoint=localhost:0: ") and said.endswith("needs torch; pip install torch")
+    assert said.startswith("--endpoint=localhost:0: ") and said.endswith(
+        "needs torch; install elastic with its extra torch"
+    )
 
 
 def test_store_is_in_the_list_of_commands(capfd: pytest.CaptureFixture[str]) -> None:

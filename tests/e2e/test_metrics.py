@@ -122,7 +122,7 @@ def test_without_the_package_the_extra_is_named(launch: Launcher, tmp_path: Path
     ended = launch("--metrics=9400", STAY, environment=paths, traced=False).ends()
     assert (ended.code, ended.err) == (
         2,
-        "elastic: --metrics: needs the package prometheus-client; write pip install 'elastic-launch[metrics]'\n",
+        "elastic: --metrics: needs the package prometheus-client; install elastic with its extra metrics\n",
     )
 
 

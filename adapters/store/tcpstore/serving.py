@@ -192,7 +192,9 @@ def served(address: Address, listening: socket.socket, outlives: bool = False) -
     Raises CannotServe."""
     if find_spec("torch") is None:
         listening.close()
-        raise CannotServe(f"{address}: this node is to serve the store there, which needs torch; pip install torch")
+        raise CannotServe(
+            f"{address}: this node is to serve the store there, which needs torch; install elastic with its extra torch"
+        )
     bound = Address(address.host, listening.getsockname()[1])
     try:
         host = StoreHost(listening, outlives)

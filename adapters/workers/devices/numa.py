@@ -53,7 +53,9 @@ def visible_gpus(visible: str | None, load: Callable[[], Nvml] = load_nvml, driv
     except ImportError as error:
         if not driver.exists():
             return ()
-        raise CannotBind("GPUs are found by nvidia-ml-py: pip install elastic-launch[gpu], or leave it out") from error
+        raise CannotBind(
+            "GPUs are found by nvidia-ml-py: install elastic with its extra gpu, or leave it out"
+        ) from error
     try:
         return pci_addresses(nvml, visible)
     except nvml.NVMLError as error:
