@@ -139,8 +139,8 @@ properties: setup  ## the property tests, as `test` runs them: the same examples
 
 # The package needs nothing compiled for one Python, so the other Pythons run it from the same links, without torch: the core;
 # what raises into user code, since each Python looks for signals at other places; wrapped calls under the launcher.
-GATE_TESTS := $(addprefix tests/adapters/inprocess/,test_gate*.py test_injections.py test_deadlines.py test_bytecode_progress.py)
-WRAPPER_TESTS := tests/adapters/inprocess/test_wrapper.py tests/adapters/inprocess/test_monitor.py tests/adapters/inprocess/test_callables.py \
+GATE_TESTS := $(addprefix tests/adapters/inprocess/,gate/test_gate*.py gate/test_injections.py gate/test_bytecode_progress.py rank/test_deadlines.py)
+WRAPPER_TESTS := $(addprefix tests/adapters/inprocess/,wrapper/test_wrapper.py wrapper/test_callables.py beside/test_monitor.py) \
   tests/inprocess/test_callbacks.py tests/e2e/test_inprocess.py tests/e2e/test_inprocess_parameters.py \
   tests/e2e/test_inprocess_stores.py
 OTHER_PYTHONS := 3.12 3.13

@@ -6,8 +6,8 @@ that one into the wrapper's own (`adapters.inprocess`) and into rank policies (`
 
 from __future__ import annotations
 
-from ..adapters.inprocess.health_checks import NvmlHealthCheck, within
-from ..adapters.inprocess.stores import RelayStore, TCPStore
+from ..adapters.inprocess.rank.stores import RelayStore, TCPStore
+from ..adapters.inprocess.wrapper.health_checks import NvmlHealthCheck, within
 from ..core.policies import (
     Layer,
     Policy,

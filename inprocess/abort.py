@@ -6,7 +6,7 @@ import abc
 import sys
 from typing import Any
 
-from ..adapters.inprocess import aborts
+from ..adapters.inprocess.wrapper import aborts
 from .state import FrozenState
 
 

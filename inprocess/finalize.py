@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from ..adapters.inprocess.health_checks import TimedOut, within
-from ..adapters.inprocess.parameters import Duration, span
+from ..adapters.inprocess.wrapper.health_checks import TimedOut, within
+from ..adapters.inprocess.wrapper.parameters import Duration, span
 from .exception import TimeoutError
 from .state import FrozenState
 

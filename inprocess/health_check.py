@@ -11,9 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from ..adapters.inprocess import health_checks
-from ..adapters.inprocess.health_checks import NvmlHealthCheck, UnhealthyDevice
-from ..adapters.inprocess.parameters import count
+from ..adapters.inprocess.wrapper import health_checks
+from ..adapters.inprocess.wrapper.health_checks import NvmlHealthCheck, UnhealthyDevice
+from ..adapters.inprocess.wrapper.parameters import count
 from ..adapters.workers.devices.nvml import load_nvml, pci_address
 from .exception import HealthCheckError, RestartError, TimeoutError
 from .state import FrozenState

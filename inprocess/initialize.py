@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import abc
 
-from ..adapters.inprocess.outcomes import RestartAbort
-from ..adapters.inprocess.parameters import at_least_one, count
+from ..adapters.inprocess.wrapper.outcomes import RestartAbort
+from ..adapters.inprocess.wrapper.parameters import at_least_one, count
 from .state import FrozenState
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ..adapters.inprocess.stores import TCPStore
+from ..adapters.inprocess.rank.stores import TCPStore
 
 __all__ = ["TCPStore"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from attrs import evolve
 
-from ..adapters.inprocess import outcomes, wrapper
-from ..adapters.inprocess.wrapper import CallWrapper
+from ..adapters.inprocess.wrapper import outcomes, wrapper
+from ..adapters.inprocess.wrapper.wrapper import CallWrapper
 from ..core.policies import Policy
 from .assignments import Assigned, Filtered
 from .compose import Compose

@@ -60,7 +60,7 @@ def command_of(pid: int) -> str:
 
 def monitor_of(pid: int) -> int | None:
     """The monitor process of a wrapped process, once it has been given its charge and looks: with threads of its own."""
-    begun = (child for child in children_of(pid) if "inprocess.monitor" in command_of(child))
+    begun = (child for child in children_of(pid) if "inprocess.beside.monitor" in command_of(child))
     return next((child for child in begun if b"Threads:\t1\n" not in _read(Path(f"/proc/{child}/status"))), None)
 
 

@@ -20,8 +20,8 @@ FUNCTION_MAX, INIT_MAX, FIELDS_MAX = 60, 40, 15
 FUNCTIONS: Mapping[str, int] = {}
 """Functions of more lines than FUNCTION_MAX."""
 INITS = {
-    "adapters/inprocess/driver.py Driver": 56,
-    "adapters/inprocess/wrapper.py Wrapper": 104,
+    "adapters/inprocess/rank/driver.py Driver": 56,
+    "adapters/inprocess/wrapper/wrapper.py Wrapper": 104,
     "adapters/store/connection.py TCPStoreConnection": 48,
     "adapters/workers/child_processes.py SubprocessWorkers": 43,
     "core/sim/simulation.py World": 64,

@@ -28,13 +28,13 @@ SHOWN = r"\x1b]0;title\x07\x9b31m\u202egnp.exe\u2066\nelastic  all 2 workers suc
 
 WORKERS = "a worker's own output"
 OUTLETS = {
-    "adapters/inprocess/deadlines.py": WORKERS,
-    "adapters/inprocess/driver.py": WORKERS,
-    "adapters/inprocess/latecomers.py": WORKERS,
-    "adapters/inprocess/outcomes.py": WORKERS,
-    "adapters/inprocess/supervisor.py": WORKERS,
-    "adapters/inprocess/tracing.py": WORKERS,
-    "adapters/inprocess/assembly.py": WORKERS,
+    "adapters/inprocess/rank/deadlines.py": WORKERS,
+    "adapters/inprocess/rank/driver.py": WORKERS,
+    "adapters/inprocess/rank/latecomers.py": WORKERS,
+    "adapters/inprocess/wrapper/outcomes.py": WORKERS,
+    "adapters/inprocess/beside/supervisor.py": WORKERS,
+    "adapters/inprocess/rank/tracing.py": WORKERS,
+    "adapters/inprocess/wrapper/assembly.py": WORKERS,
     "adapters/workers/startup/elastic_standby.py": WORKERS,
     "adapters/workers/startup/sitecustomize.py": WORKERS,
     "inprocess/compose.py": WORKERS,

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 import attrs
 import click
 
-from ...adapters.inprocess.callables import misfit
+from ...adapters.inprocess.wrapper.callables import misfit
 from ...adapters.launch_settings import Function, Program
 from ...adapters.report.launch_report import Report
 from ...adapters.terminal import printed

@@ -132,7 +132,7 @@ DIRECTLY = {
     "adapters/kernel.py": "looks if the kernel has it",
     "adapters/pidfds.py": "this",
     "adapters/workers/watch/reaper.py": "a program of its own, which looks at /proc instead",
-    "adapters/inprocess/supervisor.py": "a monitor inherits the kernel's, and looks at its parent where there is none",
+    "adapters/inprocess/beside/supervisor.py": "a monitor inherits the kernel's, or looks at its parent",
 }
 
 

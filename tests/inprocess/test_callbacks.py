@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from elastic.adapters.inprocess.callbacks import Composed
-from elastic.adapters.inprocess.health_checks import within
+from elastic.adapters.inprocess.wrapper.callbacks import Composed
+from elastic.adapters.inprocess.wrapper.health_checks import within
 from elastic.inprocess import Compose, FrozenState, Mode, RestartAbort, State, shift
 from elastic.inprocess.abort import (
     Abort,

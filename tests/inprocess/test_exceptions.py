@@ -11,14 +11,14 @@ import pytest
 
 import elastic.adapters.inprocess
 import elastic.inprocess
-from elastic.adapters.inprocess import outcomes
-from elastic.adapters.inprocess.thread_events import Drained, Injected
+from elastic.adapters.inprocess.rank.thread_events import Drained, Injected
+from elastic.adapters.inprocess.wrapper import outcomes
 from elastic.core.inprocess.words import Reason
 from elastic.inprocess.exception import OutcomeUnknown, RestartAbort, Stopped, Unhealthy
 
 ROOMS = (elastic.inprocess, elastic.adapters.inprocess)
 MODULES = [
-    import_module(f"{room.__name__}.{each.name}") for room in ROOMS for each in pkgutil.iter_modules(room.__path__)
+    import_module(each.name) for room in ROOMS for each in pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
 ]
 CLASSES = {
     each

@@ -4,7 +4,7 @@ The nodes are a `World` of the simulator, with the restart scope `rank`. Their w
 ranks of one generation share a register of its name, and each generation has a fresh one. What the agent and the wrapper do
 between the two is done here, by the same functions of the core:
 
-- a worker starts: its rank begins its call, and is named as `adapters/inprocess/parameters` names it;
+- a worker starts: its rank begins its call, and is named as `adapters/inprocess/wrapper/parameters` names it;
 - the agent sends SIGTERM: the rank is told to leave. SIGKILL, or the end of the node: its process is dead;
 - a rank's call is over, or its process dies: the agent hears of a worker's exit;
 - the agent hears that a node was evicted: it throws that node's ranks out (`core.node.eviction`), until none is left;

@@ -13,7 +13,7 @@ import pytest
 from ports import a_row_of, is_taken
 
 from elastic.adapters.addresses import ANY, PORTS, in_turn, none_left, ports_read, ports_spelled
-from elastic.adapters.inprocess.driver import _reservation
+from elastic.adapters.inprocess.rank.driver import _reservation
 from elastic.adapters.rendezvous import reserved_ports
 from elastic.adapters.rendezvous.reserved_ports import Reservation
 

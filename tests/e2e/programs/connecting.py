@@ -18,7 +18,7 @@ from torch import distributed
 
 from elastic.inprocess import CallWrapper, Wrapper
 
-WAITS = ("distributed/rendezvous.py", "inprocess/master_wait.py")
+WAITS = ("distributed/rendezvous.py", "inprocess/rank/master_wait.py")
 MINE = int(os.environ["RANK"])
 
 
