@@ -191,6 +191,15 @@ docs: site-tools  ## the documentation site, build/site: no dead link, no page w
 docs-serve: site-tools  ## the same site on http://localhost:8000
 	$(SITE_PYTHON) tools/docs_site.py --serve
 
+RELEASE := build==1.6.1 twine==7.0.0
+
+.PHONY: release
+release: setup  ## sdist and wheel -> build/dist, checked, and tried by jobs on each supported Python that is here: some minutes
+	@[ -x .venvs/release/bin/twine ] || { $(BIN)/python -m venv .venvs/release && \
+	  $(AGAIN) .venvs/release/bin/pip install -qq --disable-pip-version-check --retries 10 --timeout 60 \
+	  $(RELEASE) $$(grep '^setuptools==' constraints.txt); }
+	.venvs/release/bin/python tools/release.py $$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])') $(TORCH)
+
 .PHONY: nightly
 nightly: setup  ## the property tests with fresh examples, ten times as many
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout=0 property_tests

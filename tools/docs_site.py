@@ -47,7 +47,8 @@ def main(serves: bool) -> int:
     for page, name in pages.items():
         (SOURCE / name).parent.mkdir(exist_ok=True)
         (SOURCE / name).write_text(LINK.sub(lambda link, page=page: _leads(link, page, pages), page.read_text()))  # type: ignore[misc]
-    package = next(BUILD.glob("__editable__*"))  # the package alone, as it is installed
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    package = next(BUILD.glob(f"__editable__*-{version}-*"))  # the package alone, as it is installed
     (BUILD / "site.toml").write_text((ROOT / "tools/docs_site.toml").read_text().replace("PACKAGE", package.name))
     command = ["serve"] if serves else ["build", "--clean", "--strict"]
     program = Path(sys.executable).with_name("zensical")
