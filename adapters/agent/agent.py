@@ -47,7 +47,7 @@ from ..workers.start.start_up import start_up
 from ..workers.watch.oom_score import Protection
 from ..workers.watch.orphans import Orphans
 from ..workers.watch.process_groups import named
-from ..workers.watch.reaper_process import Guard
+from ..workers.watch.reaper_process import ReaperProcess
 from ..workers.watch.watcher import Watcher
 from .effects import Effects
 from .inbox import (
@@ -111,10 +111,10 @@ class Agent:
         self._agent = core.Agent(Group(self.node, settings.group), puts_stacks=settings.stacks_signal is not None)
         start = start_up(settings) if spawner is None else None  # a forked worker runs none: it reports by itself
         links, hand = peers.links, executor or Here()
-        guard = Guard(listener=links.server.listener.fileno() if links else None, protection=protection)
+        reaper = ReaperProcess(listener=links.server.listener.fileno() if links else None, protection=protection)
         watcher, host = Watcher(clock.now, inbox.failed), peers.host
         shared = Shared(
-            settings, peers.node, host, backend, clock, inbox, observer, disk, patience, guard, watcher, hand, start
+            settings, peers.node, host, backend, clock, inbox, observer, disk, patience, reaper, watcher, hand, start
         )
         self._effects = Effects(shared, peers, self._logs, self._trace, spawner, orphans, lambda: self._agent)
         self._adopts = orphans is not None

@@ -23,7 +23,7 @@ from ..workers.messages.notices import NoticeBoard, notice_path
 from ..workers.start.environment import lasting_environment
 from ..workers.start.spawner import Executor, Spawner
 from ..workers.start.start_up import StackHandler, StartUp
-from ..workers.watch.reaper_process import Guard
+from ..workers.watch.reaper_process import ReaperProcess
 from ..workers.watch.watcher import Watcher
 from .drain_file import DrainFile
 from .inbox import Inbox
@@ -58,7 +58,7 @@ class Shared:
     disk: Disk
     """The disk of the logs and the error files."""
     patience: Patience
-    guard: Guard
+    reaper: ReaperProcess
     watcher: Watcher
     executor: Executor
     start_up: StartUp | None
@@ -86,7 +86,7 @@ def made_standbys(shared: Shared, spawner: Spawner) -> Standbys | None:
         wanted,
         shared.node.slot,
         spawner,
-        shared.guard,
+        shared.reaper,
         shared.watcher,
         shared.clock.now,
         shared.inbox.standby_told,
@@ -102,7 +102,7 @@ def made_processes(shared: Shared, spawner: Spawner, reports: bool) -> Subproces
         inbox.died,
         shared.disk,
         shared.clock.now,
-        guard=shared.guard,
+        reaper=shared.reaper,
         spawner=spawner,
         watcher=shared.watcher,
         failed=inbox.failed,
@@ -122,8 +122,8 @@ def made_checks(shared: Shared) -> NodeChecks | None:
     def checked(is_fit: bool, text: str) -> None:
         shared.inbox.post(Checked(is_fit, text, shared.clock.now()))
 
-    environment = shared.guard.environment(lasting_environment(shared.settings, shared.node.slot))
-    return NodeChecks(shared.settings.node_check, environment, checked, shared.guard.protection)
+    environment = shared.reaper.environment(lasting_environment(shared.settings, shared.node.slot))
+    return NodeChecks(shared.settings.node_check, environment, checked, shared.reaper.protection)
 
 
 def made_hang_watch(shared: Shared, absent: Callable[[World], Sequence[Node]]) -> HangWatch | None:

@@ -38,7 +38,7 @@ from .start.spawner import Death, Executing, Process, Spawner, WorkerStart, boun
 from .watch import cgroups
 from .watch import process_groups as groups
 from .watch.cgroups import Kills
-from .watch.reaper_process import Guard
+from .watch.reaper_process import ReaperProcess
 from .watch.unkillable import held_in_exit, stuck
 from .watch.watcher import Watcher
 from .worker_port import NOWHERE, CannotStart, Duplicate, Exit, Kept, Shortage, Sink, WorkerSpec, passes
@@ -114,7 +114,7 @@ class SubprocessWorkers:
         disk: Disk,
         clock: Callable[[], float] = time.monotonic,
         console: tuple[int, int] = (1, 2),
-        guard: Guard | None = None,
+        reaper: ReaperProcess | None = None,
         close_timeout_s: float = groups.WAIT_TIMEOUT_S,
         spawner: Spawner | None = None,
         watcher: Watcher | None = None,
@@ -141,7 +141,7 @@ class SubprocessWorkers:
         self._closed = False
         self._guarded = False
         self._watcher = watcher or Watcher(clock, failed)
-        self._guard = guard or Guard()
+        self._reaper = reaper or ReaperProcess()
         self._spawner = spawner or Executing()
         self._counter = cgroups.counter()
         self._killed: int | None = None
@@ -284,7 +284,7 @@ class SubprocessWorkers:
         )
 
     def _close_guard(self) -> None:
-        self._guard.close([each.pid for each in self._left_behind])
+        self._reaper.close([each.pid for each in self._left_behind])
 
     def _reap_all(self) -> None:
         deadline = time.monotonic() + self._close_timeout_s
@@ -304,10 +304,10 @@ class SubprocessWorkers:
         if any(sink.console and sink.file for spec in specs for sink in (spec.stdout, spec.stderr)):
             self._pump.start()
         self._count_kills()
-        self._guard.expect()
+        self._reaper.expect()
         for spec in specs:
             self._running[spec.local_rank] = self._spawn(spec)
-        self._guard.hold([worker.process.pid for worker in self._running.values()])
+        self._reaper.hold([worker.process.pid for worker in self._running.values()])
         started = {spec.local_rank: self._running[spec.local_rank] for spec in specs}
         for worker in started.values():
             worker.pidfd = pidfds.opened(worker.process.pid)
@@ -323,9 +323,9 @@ class SubprocessWorkers:
             stderr, err = self._outlet(spec.stderr, self._console[1], spec.prefix, ends)
             ours, reports = self._channel(ends)
             ends.enter_context(bound_to(spec.cpus))
-            ends.enter_context(self._guard.protection.lifted())
+            ends.enter_context(self._reaper.protection.lifted())
             started_at = self._clock()
-            environment = self._guard.environment(spec.environment)
+            environment = self._reaper.environment(spec.environment)
             try:
                 process = self._spawner.spawn(WorkerStart(spec.command, environment, stdout, stderr, reports))
             except BaseException:
@@ -451,7 +451,7 @@ class SubprocessWorkers:
         number is its own until it is reaped."""
         pid = worker.process.pid
         groups.kill(pid)
-        self._guard.forget(pid)
+        self._reaper.forget(pid)
         death = worker.process.reap(TRACED_S if worker.died_at is not None else groups.WAIT_TIMEOUT_S)
         if death is None:
             groups.send(pid, signal.SIGKILL)  # one of its own group may trace it
@@ -481,7 +481,7 @@ class SubprocessWorkers:
 
     def _keep_reaper(self) -> None:
         """Start the reaper now, and again whenever it dies."""
-        pidfd = self._guard.start()
+        pidfd = self._reaper.start()
         self._guarded = pidfd is not None
         if pidfd is not None:
             self._watcher.watch(pidfd, partial(self._reaper_died, pidfd))

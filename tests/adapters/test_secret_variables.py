@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from elastic.adapters.secret_variables import ETCD_PASSWORD, STORE_TOKEN, without_secrets
-from elastic.adapters.workers.watch.reaper_process import Guard
+from elastic.adapters.workers.watch.reaper_process import ReaperProcess
 
 ROOT = Path(__file__).parents[2]
 STARTERS = {"subprocess.Popen", "subprocess.run", "Popen"}
@@ -35,12 +35,12 @@ def test_every_program_that_an_adapter_starts_has_an_environment_that_was_chosen
 def test_the_reaper_has_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ETCD_PASSWORD, "hidden-from-helpers")
     monkeypatch.setenv(STORE_TOKEN, "hidden-from-helpers")
-    guard = Guard()
-    guard.start()
+    reaper = ReaperProcess()
+    reaper.start()
     try:
-        assert b"hidden-from-helpers" not in Path(f"/proc/{guard.pid}/environ").read_bytes()
+        assert b"hidden-from-helpers" not in Path(f"/proc/{reaper.pid}/environ").read_bytes()
     finally:
-        guard.close()
+        reaper.close()
 
 
 def test_all_else_is_inherited() -> None:

@@ -32,7 +32,7 @@ from ...clean_up import run_all
 from ...launch_settings import Function, LaunchSettings, Program, StandbySettings
 from ...store.notes import StandbyNote
 from ..watch import process_groups as groups
-from ..watch.reaper_process import Guard
+from ..watch.reaper_process import ReaperProcess
 from ..watch.watcher import Watcher
 from ..worker_port import CannotStart, Remark, StandbyNews, StandbysReady, WorkerSpec
 from .environment import command, lasting_environment, names_of_round
@@ -78,7 +78,7 @@ class Standbys:
         wanted: StandbySettings,
         slot: str,
         spawner: Spawner,
-        guard: Guard,
+        reaper: ReaperProcess,
         watcher: Watcher,
         clock: Callable[[], float],
         tell: Callable[[int], None],
@@ -94,7 +94,7 @@ class Standbys:
         lasting = lasting_environment(settings, slot)
         self._environment = {name: text for name, text in lasting.items() if name not in self._of_round}
         self._spawner = spawner
-        self._guard = guard
+        self._reaper = reaper
         self._watcher = watcher
         self._clock = clock
         self._tell = tell
@@ -267,7 +267,7 @@ class Standbys:
 
     def _start(self, command: tuple[str, ...]) -> None:
         """Start a standby. A host that cannot have one now is asked again later."""
-        self._guard.expect()
+        self._reaper.expect()
         try:
             idles = self._busy and _can_end_idling()
             standby = self._made(command)
@@ -275,7 +275,7 @@ class Standbys:
             self._pause()
             return
         pid = standby.process.pid
-        self._guard.hold([pid])
+        self._reaper.hold([pid])
         if idles:
             _schedule(pid, os.SCHED_IDLE)
         self._standbys[pid] = standby
@@ -296,12 +296,12 @@ class Standbys:
         try:
             with theirs, _file(plan) as plan_file, _file() as stdout, _file() as stderr:
                 environment = {
-                    **self._guard.environment(self._environment),
+                    **self._reaper.environment(self._environment),
                     "PYTHONPATH": os.pathsep.join(filter(None, (str(HOOK), path))),
                     _VARIABLE: f"{theirs.fileno()}:{plan_file.fileno()}",
                 }
                 cpus = frozenset({max(os.sched_getaffinity(0))}) if bound else None
-                with bound_to(cpus), self._guard.protection.lifted():
+                with bound_to(cpus), self._reaper.protection.lifted():
                     process = self._executor.execute(
                         ignoring(self._settings.drain.ignored, command),
                         environment,
@@ -357,7 +357,7 @@ class Standbys:
             return
         self._let_go(standby)
         groups.kill(pid)
-        self._guard.forget(pid)
+        self._reaper.forget(pid)
         standby.process.reap(groups.WAIT_TIMEOUT_S)
         groups.end(pid)
 

@@ -1,4 +1,4 @@
-"""A host's knowledge of a death beyond the exit code: why SIGKILL was not sent, and the place of the core dump."""
+"""Why a process died, as far as its host tells it beyond the exit code: who sent SIGKILL, and where the core dump lies."""
 
 from __future__ import annotations
 

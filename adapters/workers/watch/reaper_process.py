@@ -31,8 +31,8 @@ _ROOT = "/"
 _PROGRAM = Path(reaper.__file__)
 
 
-class Guard:
-    """A reaper, and the groups that it was told of."""
+class ReaperProcess:
+    """A reaper that runs, and the groups that it was told of."""
 
     def __init__(
         self, python: str = sys.executable, listener: int | None = None, protection: Protection | None = None

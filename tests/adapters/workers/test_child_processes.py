@@ -27,7 +27,7 @@ from elastic.adapters.workers.start.spawner import Executing, Here
 from elastic.adapters.workers.watch import process_groups as groups
 from elastic.adapters.workers.watch.cgroups import Counter
 from elastic.adapters.workers.watch.death_causes import remark
-from elastic.adapters.workers.watch.reaper_process import Guard
+from elastic.adapters.workers.watch.reaper_process import ReaperProcess
 from elastic.adapters.workers.worker_port import NOWHERE, CannotStart, Exit, Shortage, Sink, WorkerSpec
 
 FOREVER = "exec sleep 1000"
@@ -646,15 +646,15 @@ def test_threads_and_the_reaper_come_with_the_first_generation_only(node: Node) 
         new = set(threading.enumerate()) - before
         return sorted(thread.name for thread in new if thread.name.startswith("elastic"))
 
-    assert threads() == [] and node.workers._guard.pid is None
+    assert threads() == [] and node.workers._reaper.pid is None
     node.run("exit 0")
     assert threads() == ["elastic-watcher"]
-    reaper = node.workers._guard.pid
+    pid = node.workers._reaper.pid
     node.run("exit 0")
-    assert node.workers._guard.pid == reaper
+    assert node.workers._reaper.pid == pid
 
 
-class RefusingGuard(Guard):
+class RefusingReaper(ReaperProcess):
     """A machine without a process to spare, from the second reaper on until told otherwise."""
 
     refuses = False
@@ -671,16 +671,16 @@ class RefusingGuard(Guard):
 
 
 def test_a_reaper_that_cannot_be_replaced_is_asked_for_again_by_the_next_generation(make: Callable[..., Node]) -> None:
-    guard = RefusingGuard()
-    node = make(guard=guard)
+    reaper = RefusingReaper()
+    node = make(reaper=reaper)
     node.run("exit 0")
-    first, guard.refuses = guard.pid, True
+    first, reaper.refuses = reaper.pid, True
     assert first is not None
     os.kill(first, signal.SIGKILL)
-    assert guard.asked.wait(TIMEOUT_S)
+    assert reaper.asked.wait(TIMEOUT_S)
     assert comes_true(lambda: not node.workers._guarded)
     with pytest.raises(Shortage, match="resource temporarily unavailable"):
         node.start("exit 0")
-    guard.refuses = False
+    reaper.refuses = False
     assert node.run("exit 4") == [4]
-    assert guard.pid != first
+    assert reaper.pid != first

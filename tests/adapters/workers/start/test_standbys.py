@@ -31,7 +31,7 @@ from elastic.adapters.workers.start.spawner import Executing
 from elastic.adapters.workers.start.standbys import Standbys, _can_end_idling, _schedule
 from elastic.adapters.workers.start.start_up import start_up
 from elastic.adapters.workers.startup.elastic_standby import STALE
-from elastic.adapters.workers.watch.reaper_process import Guard
+from elastic.adapters.workers.watch.reaper_process import ReaperProcess
 from elastic.adapters.workers.watch.watcher import Watcher
 from elastic.adapters.workers.worker_port import Exit, Remark, Sink, StandbyNews, StandbysReady, WorkerSpec
 
@@ -67,14 +67,14 @@ class Node:
             environment=self.environment,
             stacks_signal=self.stacks_signal,
         )
-        self.guard, self.watcher = Guard(), Watcher()
+        self.reaper, self.watcher = ReaperProcess(), Watcher()
         self.start_up = start_up(self.settings)
         self.standbys = Standbys(
             self.settings,
             self.wanted,
             "a",
             Executing(self.start_up),
-            self.guard,
+            self.reaper,
             self.watcher,
             lambda: self.now,
             self.heard.put,
@@ -84,7 +84,7 @@ class Node:
         self.workers = SubprocessWorkers(
             lambda *event: self.dead.put(event),
             self.disk,
-            guard=self.guard,
+            reaper=self.reaper,
             spawner=self.standbys,
             watcher=self.watcher,
             on_report=(lambda *event: self.told.put(event)) if self.reports else None,
