@@ -105,7 +105,7 @@ PYTEST := $(BIN)/pytest --numprocesses=$(RUNNERS)
 
 # The full run ends with pytest's closing line: the last thing that CI reads.
 .PHONY: test
-test: setup etcd network browser promtool  ## all that must hold: lint, types, imports, core-fast, docs, then every other test
+test: setup etcd network browser promtool integration-tools  ## all that must hold: lint, types, imports, core-fast, docs, then every other test
 	@$(MAKE) --jobs=2 --output-sync core-fast lint types imports docs
 	$(PYTEST) --ignore=tests/core --durations=25
 
@@ -172,6 +172,22 @@ frameworks: setup  ## trainings of large frameworks, restarted from standbys; th
 	  pip=".venvs/frameworks/bin/pip install -qq --disable-pip-version-check --constraint constraints.txt" && \
 	  $$pip $(LARGE) && $$pip --no-deps --no-build-isolation --config-settings editable_mode=strict --editable .; }
 	.venvs/frameworks/bin/python -m pytest -p no:cacheprovider tests/e2e/test_frameworks.py
+
+# TorchX pins older packages than others want, and SkyPilot brings 460 MB: each has a .venv of its own.
+INTEGRATIONS := torchx==0.7.0 kubeflow-trainer-api==2.3.0
+SKY := skypilot==0.14.1
+
+.PHONY: integration-tools
+integration-tools: setup
+	@[ -x .venvs/integrations/bin/torchx ] || { $(BIN)/python -m venv .venvs/integrations && \
+	  $(AGAIN) .venvs/integrations/bin/pip install -qq --disable-pip-version-check --retries 10 --timeout 60 $(INTEGRATIONS); } || \
+	  printf '\n*** no %s: what they say of our examples is SKIPPED\n\n' '$(INTEGRATIONS)' >&2
+
+.PHONY: integrations
+integrations: setup integration-tools  ## the examples for TorchX, Kubeflow, SkyPilot, Lightning and accelerate; SkyPilot has 460 MB
+	@[ -x .venvs/sky/bin/sky ] || { $(BIN)/python -m venv .venvs/sky && \
+	  $(AGAIN) .venvs/sky/bin/pip install -qq --disable-pip-version-check --retries 10 --timeout 60 $(SKY); }
+	$(BIN)/pytest tests/examples/test_integrations.py
 
 # Zensical reads what MkDocs reads, whose last release is of 2024, and comes from the authors of its usual theme.
 SITE := zensical==0.0.73 mkdocstrings-python==2.0.11

@@ -72,6 +72,7 @@ def run(options: argparse.Namespace, call: CallWrapper | None = None) -> None:
     if options.save_final and dist.get_rank() == 0:
         train.replace(options.save_final, model.module.state_dict())
     train.say_once(f"accuracy on {train.HELD_OUT} held-out digits: {train.accuracy(model.module, *held_out):.4f}")
+    del model  # before the group: the last owner that drops a gloo group may wait for ever (torch 2.13)
     dist.destroy_process_group()
 
 

@@ -22,24 +22,6 @@ LARGE = "make frameworks"
 """What installs packages that are too large for each set-up."""
 
 
-ONE_STANDBY = ("--nproc-per-node=2", "--standby=1")
-"""One worker is a new process. The other one imported the framework before it had a rank."""
-
-
-@needs("accelerate")
-def test_accelerate_finds_its_place_and_sums_over_all_workers(launch: Launcher) -> None:
-    launched = launch(*ONE_STANDBY, PROGRAMS / "with_accelerate.py")
-    assert [told.words for told in launched.hears(2)] == ["0/2 local 0 MULTI_CPU sum 3", "1/2 local 1 MULTI_CPU sum 3"]
-    assert launched.ends().code == 0
-
-
-@needs("lightning_fabric")
-def test_fabric_knows_that_it_was_launched_and_launches_nothing_itself(launch: Launcher) -> None:
-    launched = launch(*ONE_STANDBY, PROGRAMS / "with_fabric.py")
-    assert [told.words for told in launched.hears(2)] == ["0/2 local 0 sum 3", "1/2 local 1 sum 3"]
-    assert launched.ends().code == 0
-
-
 @needs("hydra")
 def test_hydra_sweeps_in_each_worker_and_its_own_interpolations_reach_it_unharmed(
     launch: Launcher, tmp_path: Path

@@ -18,7 +18,7 @@ from launches import ELASTIC, PROGRAMS, Launch, Launcher, launcher
 FOLDER = Path(__file__).parents[2] / "examples/kubernetes"
 MANIFESTS = {
     f"{file.name} {each['kind']}": each
-    for file in sorted(FOLDER.glob("*.yaml"))
+    for file in (FOLDER / name for name in ("job.yaml", "jobset.yaml", "store.yaml"))
     for each in yaml.safe_load_all(file.read_text())
 }
 JOB, JOB_SET = MANIFESTS["job.yaml Job"], MANIFESTS["jobset.yaml JobSet"]

@@ -1,0 +1,66 @@
+"""Lightning's Fabric under `elastic launch`, with a world that may have another size in each round.
+
+    elastic launch --nnodes=1:2 --nproc-per-node=2 --max-restarts=3 ... fabric_training.py DIRECTORY
+
+`ElasticEnvironment` goes into Lightning's Trainer as well: `Trainer(plugins=[environment], devices=environment.devices,
+num_nodes=environment.nodes)`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
+
+STEPS = 6
+
+
+class ElasticEnvironment(TorchElasticEnvironment):
+    """Lightning finds torchrun's variables by itself, but not how many nodes and workers this round has."""
+
+    @property
+    def nodes(self) -> int:
+        """The nodes of this round: between MIN and MAX of --nnodes."""
+        return int(os.environ["GROUP_WORLD_SIZE"])
+
+    @property
+    def devices(self) -> int:
+        """The workers of this node."""
+        return int(os.environ["LOCAL_WORLD_SIZE"])
+
+
+def main(directory: Path) -> None:
+    environment = ElasticEnvironment()
+    fabric = Fabric(
+        accelerator="auto",
+        plugins=[environment],
+        devices=environment.devices,
+        num_nodes=environment.nodes,
+        strategy="ddp",
+    )
+    fabric.launch()  # starts nothing: the launcher has
+    fabric.seed_everything(7)
+    model = torch.nn.Linear(1, 1)
+    model, optimizer = fabric.setup(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    saved = directory / "fabric.ckpt"
+    state = {"model": model, "optimizer": optimizer, "step": 0}
+    if saved.exists():
+        fabric.load(saved, state)
+    print(f"rank {fabric.global_rank} of {fabric.world_size} begins after step {state['step']}", flush=True)
+    for step in range(state["step"] + 1, STEPS + 1):
+        optimizer.zero_grad()
+        fabric.backward(model(torch.ones(4, 1, device=fabric.device)).square().mean())
+        optimizer.step()
+        fabric.save(directory / "fabric.draft", {**state, "step": step})
+        if fabric.is_global_zero:
+            (directory / "fabric.draft").rename(saved)  # whole, or not there
+        fabric.barrier()
+    print(f"rank {fabric.global_rank} of {fabric.world_size} has done {STEPS} steps", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
