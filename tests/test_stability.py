@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from pathlib import Path
 
 import elastic
@@ -45,3 +46,9 @@ def test_launch_md_names_each_field_of_a_report() -> None:
     section = LAUNCH.partition("\n## The report as data\n")[2].partition("\n## ")[0]
     assert len(fields) > 40
     assert fields - set(re.findall(r"`(\w+)`", section)) == set()
+
+
+def test_the_changelog_begins_with_what_comes_and_then_has_this_release() -> None:
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert headings[:2] == ["Unreleased", version]
