@@ -8,27 +8,18 @@ from typing import TYPE_CHECKING
 
 from ..group import Phase, Stopped
 from ..group.state import KILL_S, Closed, Drained, Gone, Over, Refused, Unawaited
-from ..rendezvous import Arrive, Close, Comparison, Complete, Drain, End, Held, Leave, Overdue, RendezvousState, Status
-from ..rendezvous.context import GROWN_RUNS, Handler, dead
+from ..rendezvous import Arrive, Close, Complete, Drain, End, Held, Leave, Overdue, RendezvousState, Status
+from ..rendezvous.context import GROWN_RUNS, Handler
 from ..rendezvous.handlers import close, drain, join, leave, linger, watch
 from ..rendezvous.operations import LINGER_S
-from ..rendezvous.state import AWAY
 from ..world import Node, Verdict, Why
 from .facts import Decided, GaveUp, Operated, Stepped, WaitsForever
 from .law import ARMED, EXCUSED, Answers, law
-from .pasts import NEVER, Past, is_spare
-from .register_laws import beyond_a_loopback, is_beside_another_program
+from .pasts import NEVER, SLACK_S, Past, has_lasted, is_spare
+from .refusals import denied, ignored, is_gone, is_needed, unjust
 
 if TYPE_CHECKING:
     from .judge import Judge
-
-SLACK_S = 1e-6
-"""Two sums of the same spans may differ by so much."""
-
-
-def _has_lasted(for_s: float, span: float) -> bool:
-    return for_s >= span - SLACK_S
-
 
 # --- how an agent ends
 
@@ -47,10 +38,10 @@ def O1(judge: Judge, it: Stepped) -> Answers:
         case Drained():
             justified = past.gone_by < NEVER
         case Unawaited():
-            justified = _has_lasted(past.awake(past.done_at, it.at), after.settings.barrier_timeout)
+            justified = has_lasted(past.awake(past.done_at, it.at), after.settings.barrier_timeout)
         case Refused(why):
             held_back = it.before.phase is Phase.HELD and why is Why.UNCONFIRMED
-            late = held_back and _has_lasted(it.at - past.ready_at, after.settings.start_timeout)
+            late = held_back and has_lasted(it.at - past.ready_at, after.settings.start_timeout)
             unfit = (past.unfit or past.unstartable) and why is Why.UNFIT
             justified = why in past.refusals or late or unfit
         case _:
@@ -68,7 +59,7 @@ def O3(judge: Judge, it: Stepped) -> Answers:
     yield ARMED
     past = judge.past(it.after.node)
     knows = past.gone or past.verdicts() or past.refusals or isinstance(it.event, Gone | Closed | Refused)
-    waited = _has_lasted(it.at - past.leaves_since, it.after.settings.leave_timeout) or it.at >= past.gone_by
+    waited = has_lasted(it.at - past.leaves_since, it.after.settings.leave_timeout) or it.at >= past.gone_by
     if not (knows or waited or past.is_hurried):
         yield f"{it.after.node} ends before the register knows that it leaves"
 
@@ -124,7 +115,7 @@ def L7(judge: Judge, it: GaveUp) -> Answers:
     yield ARMED
     past = judge.past(it.held.node)
     waited = past.waited(it.at)
-    if not _has_lasted(max(waited, _silence(past, it)), it.held.settings.join_timeout):
+    if not has_lasted(max(waited, _silence(past, it)), it.held.settings.join_timeout):
         what = "is a spare, and" if past.is_spare else f"has waited for {waited:g} s, awake and no spare, and"
         yield f"{it.held.node} {what} gives up"
 
@@ -137,41 +128,31 @@ def O2(judge: Judge, it: GaveUp | Decided | Operated) -> Answers:
     if isinstance(it, Operated):
         yield from _of_operator(it)
     elif isinstance(it, Decided):
-        yield from _of_arrival(it)
+        yield from ignored(it)
     elif not _is_of_join(it):
         yield ARMED
         if it.why is Why.UNCONFIRMED:
             yield from _of_silence(judge.past(it.held.node), it)
-        yield from _of_refusal(it)
+        if complaint := unjust(it):
+            yield complaint
 
 
 def _of_operator(it: Operated) -> Iterator[str]:
     """Judge what an operator wants to write, or why it is refused. It has no past."""
-    state, answer = it.state, it.answer
-    if answer is Why.NO_JOB and state is not None:
-        yield "an operator is told of no job, and there is one"
-    node = answer.node if isinstance(answer, Drain) else it.names
-    if state is None or node is None:
+    if isinstance(it.answer, Why):
+        if complaint := denied(it):
+            yield complaint
         return
-    is_needed = _is_needed(state, node)
-    is_gone = node not in state.seats or state.seats[node].status in (Status.GONE, Status.ABSENT)
-    if isinstance(answer, Drain) and is_needed and not it.insists:
+    state, answer = it.state, it.answer
+    if state is None or not isinstance(answer, Drain):
+        return
+    node = answer.node
+    if is_needed(state, node) and not it.insists:
         yield f"an operator drains {node}, which the job needs, and does not insist"
-    if answer is Why.NEEDED and not is_needed:
-        yield f"an operator may not drain {node}, which the job does not need"
-    if isinstance(answer, Drain) and it.names not in (None, node):
+    if it.names not in (None, node):
         yield f"an operator drains {node}, and was to drain {it.names}"
-    if isinstance(answer, Drain) and is_gone:
+    if is_gone(state, node):
         yield f"an operator drains {node}, which is gone"
-    if answer is Why.NO_NODE and not is_gone:
-        yield f"an operator is told that {node} is gone, which has a seat"
-
-
-def _is_needed(state: RendezvousState, node: Node) -> bool:
-    """Return True if the nodes of other slots that may be in the next world are too few."""
-    out = (Status.GONE, Status.ABSENT, Status.LEAVING)
-    seats = [(each, seat) for each, seat in state.seats.items() if each.slot != node.slot]
-    return sum(not (seat.status in out or seat.notice) for _, seat in seats) < state.limits.min_nodes
 
 
 def _stands_without(state: RendezvousState, node: Node) -> bool:
@@ -180,42 +161,11 @@ def _stands_without(state: RendezvousState, node: Node) -> bool:
     return state.complete and (seat is None or seat.status is not Status.IN)
 
 
-def _of_arrival(it: Decided) -> Iterator[str]:
-    """Judge an arrival of a node that has no seat."""
-    me, state, settings = it.held.node, it.held.state, it.held.settings
-    if not isinstance(it.edit, Arrive) or state is None or me in state.seats:
-        return
-    if state.limits != settings.limits:
-        yield f"{me} takes a seat in a job of other limits"
-    if settings.same_program is not Comparison.NONE and is_beside_another_program(state, me, it.edit.profile):
-        yield f"{me} takes a seat beside another program"
-    if apart := beyond_a_loopback(state, me, it.edit.profile, settings.leased) - dead(it.held, it.at):
-        yield f"{me} takes a seat beside {min(apart)}, and one of them has a loopback address"
-    if rivals := _rivals(state, it.held) - dead(it.held, it.at):
-        yield f"{me} takes a seat that {min(rivals)} and its job have not for it, by its arguments"
-
-
-def _rivals(state: RendezvousState, held: Held) -> set[Node]:
-    """Return the nodes of its role whose job has no seat for this node: by its arguments, or since it may have one node.
-    A node that had a place there, or whose slot has one, has no such rivals."""
-    mine, me = held.profile, held.node
-    is_of_one, is_full = state.limits.max_nodes == 1, state.complete and state.room <= len(state.wait_list)
-    had_a_place = (
-        held.returns or held.mine or held.spare_at is not None or me.slot in {node.slot for node in state.seats}
-    )
-    is_asked = mine.arguments and held.settings.same_program is Comparison.ARGUMENTS
-    if not is_asked or had_a_place or not (is_of_one or is_full):
-        return set()
-    those = [(node, seat.profile) for node, seat in state.seats.items() if seat.status not in AWAY]
-    alike = [(node, its.arguments) for node, its in those if its.role == mine.role]
-    return {node for node, its in alike if is_of_one or (its and its != mine.arguments)}
-
-
 def _of_silence(past: Past, it: GaveUp) -> Iterator[str]:
     """Judge an operation that is given up because the store is silent."""
     held, at, settings, silence = it.held, it.at, it.held.settings, _silence(past, it)
     if it.handler is watch and _runs(held):
-        if not (_is_stranded(held, at) and _has_lasted(silence, settings.join_timeout)):
+        if not (_is_stranded(held, at) and has_lasted(silence, settings.join_timeout)):
             yield f"{held.node} stops its workers because the store is silent"
         return
     spans: Mapping[Handler, tuple[float, float]] = {
@@ -226,49 +176,8 @@ def _of_silence(past: Past, it: GaveUp) -> Iterator[str]:
         linger: (past.ended_at, LINGER_S),
     }
     since, span = spans.get(it.handler, (NEVER, 0.0))
-    if not (_has_lasted(silence, settings.join_timeout) or _has_lasted(past.awake(since, at), span)):
+    if not (has_lasted(silence, settings.join_timeout) or has_lasted(past.awake(since, at), span)):
         yield f"{held.node} gives {it.handler.__name__} up too early"
-
-
-def _of_refusal(it: GaveUp) -> Iterator[str]:
-    """Judge a refusal by the register and the settings."""
-    why, me, state, settings = it.why, it.held.node, it.held.state, it.held.settings
-    seats = state.seats if state else {}
-    if why is Why.CLOSED and (state is None or not state.closed):
-        yield f"{me} is refused as closed, but the job is not"
-    if why is Why.LIMITS and (state is None or state.limits == settings.limits):
-        yield f"{me} is refused for its limits, which are the job's"
-    if why in (Why.SUPERSEDED, Why.BEHIND):
-        yield from _of_later_start(it)
-    if why is Why.NEEDED:
-        yield f"{me} may not drain itself, as if an operator had asked"
-    if why is Why.PROGRAM and all(seat.profile.program in ("", it.held.profile.program) for seat in seats.values()):
-        yield f"{me} is refused for its program, which is that of all"
-    if why is Why.ARGUMENTS and not (state and _rivals(state, it.held)):
-        yield f"{me} is refused for its arguments, and no other job keeps it out"
-    if why is Why.LOOPBACK and not (state and beyond_a_loopback(state, me, it.held.profile, settings.leased)):
-        yield f"{me} is refused for a loopback address, and there is none"
-
-
-def _of_later_start(it: GaveUp) -> Iterator[str]:
-    """Judge a refusal because of a later start of the node's slot: only one that lives makes the node end."""
-    held, me = it.held, it.held.node
-    seats = held.state.seats if held.state else {}
-    last = max((each for each in seats if each.slot == me.slot and each.incarnation > me.incarnation), default=None)
-    is_dead = last is not None and _is_gone(held, last, seats[last].status)
-    if last is None:
-        yield f"{me} is refused as superseded, but nobody has its slot"
-    elif it.why is Why.BEHIND and not is_dead:
-        yield f"{me} succeeds {last}, which may live"
-    elif it.why is Why.SUPERSEDED and is_dead and held.mine is None:
-        yield f"{me} is refused as superseded by {last}, which is dead"
-
-
-def _is_gone(held: Held, node: Node, status: Status) -> bool:
-    """Return True if this node has left, or had been silent for a TTL when its heartbeat was read last."""
-    seen, read_at = held.sightings.of.get(node), held.sightings.read_at
-    silence = read_at - seen.moved_at if seen and read_at is not None else 0.0
-    return status in (Status.GONE, Status.ABSENT) or _has_lasted(silence, held.settings.ttl)
 
 
 def _is_stranded(held: Held, at: float) -> bool:
@@ -276,7 +185,7 @@ def _is_stranded(held: Held, at: float) -> bool:
     seats = held.state.seats if held.state else {}
     others = {node for node, seat in seats.items() if seat.status in (Status.IN, Status.DONE, Status.RESERVE)}
     dead = {node for node, each in held.suspects.items() if each.is_gone}
-    stands = held.still_since is not None and _has_lasted(at - held.still_since, held.settings.join_timeout)
+    stands = held.still_since is not None and has_lasted(at - held.still_since, held.settings.join_timeout)
     return stands and {held.node} < others and others - {held.node} <= dead
 
 
@@ -327,19 +236,19 @@ def O4(judge: Judge, it: Decided) -> Answers:
     match it.edit:
         case Overdue():
             yield ARMED
-            if not _has_lasted(seen := past.seen(_open, at), held.settings.overdue_timeout):
+            if not has_lasted(seen := past.seen(_open, at), held.settings.overdue_timeout):
                 yield f"{me} waits no longer for the expected, {seen:g} s after it saw the round"
         case Complete():
             yield ARMED
-            if not _has_lasted(seen := past.seen(_quorum, at), _last_call(held)):
+            if not has_lasted(seen := past.seen(_quorum, at), _last_call(held)):
                 yield f"{me} ends the last call {seen:g} s after it saw the quorum"
         case End(_, Why.UPSCALE):
             yield ARMED
             if held.state is not None and _waits_for_drained(held.state):
                 yield f"{me} ends the round for a newcomer, though a drained node is at work in it"
-            if not _has_lasted(past.seen(_newcomer, at), grows_after := _grows_after(held)):
+            if not has_lasted(past.seen(_newcomer, at), grows_after := _grows_after(held)):
                 yield f"{me} ends the round for a newcomer that it has not seen for {grows_after:g} s"
-            if (stays := _stays(held)) and not _has_lasted(past.seen(_grown, at), stays):
+            if (stays := _stays(held)) and not has_lasted(past.seen(_grown, at), stays):
                 yield f"{me} ends the round for a newcomer, and it began for another one less than {stays:g} s ago"
         case _:
             pass
@@ -388,14 +297,14 @@ def O5(judge: Judge, it: Decided) -> Answers:
 
 def _may_leave(past: Past, held: Held, at: float) -> bool:
     """Return True if the agent was told to go, its join has had its time, or its exit barrier."""
-    if past.leaves_since <= at or _has_lasted(past.waited(at), held.settings.join_timeout):
+    if past.leaves_since <= at or has_lasted(past.waited(at), held.settings.join_timeout):
         return True
     state = held.state
-    if past.unstartable and state and (_stands_without(state, held.node) or not _is_needed(state, held.node)):
+    if past.unstartable and state and (_stands_without(state, held.node) or not is_needed(state, held.node)):
         return True
     seat = state.seats.get(held.node) if state else None
     done = seat is not None and seat.status is Status.DONE
-    return done and _has_lasted(past.awake(past.done_at, at), held.settings.barrier_timeout)
+    return done and has_lasted(past.awake(past.done_at, at), held.settings.barrier_timeout)
 
 
 @law("a round is ended as fenced, or a job closed", Decided)
@@ -415,7 +324,7 @@ def O6(judge: Judge, it: Decided) -> Answers:
             if verdict.why is Why.CANNOT_START and not past.unstartable:
                 yield f"{me} closes the job because of a program that it could start"
             state = it.held.state
-            can_go_on = state is not None and (_stands_without(state, me) or not _is_needed(state, me))
+            can_go_on = state is not None and (_stands_without(state, me) or not is_needed(state, me))
             if verdict.why is Why.CANNOT_START and can_go_on:
                 yield f"{me} closes a job that has its minimum without it"
         case _:
@@ -438,7 +347,7 @@ def O9(judge: Judge, it: Decided) -> Answers:
     yield ARMED
     cooldown_s = seat.failing.cooldown_s if seat.failing else 0.0
     seen = judge.past(held.node).seen(partial(_aside, held.node), it.at)
-    if cooldown_s and not _has_lasted(seen, cooldown_s):
+    if cooldown_s and not has_lasted(seen, cooldown_s):
         yield f"{held.node} comes back {seen:g} s after it was set aside, too soon"
 
 

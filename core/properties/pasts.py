@@ -33,9 +33,15 @@ from ..rendezvous import Held, RendezvousState
 from ..world import Verdict, Why, WorldId
 from .facts import Stepped
 
+SLACK_S = 1e-6
+"""Two sums of the same spans may differ by so much."""
 NEVER = math.inf
 Instance: TypeAlias = Callable[[RendezvousState], object]
 """Which instance of a fact holds in a register; None if none does."""
+
+
+def has_lasted(for_s: float, span: float) -> bool:
+    return for_s >= span - SLACK_S
 
 
 @define

@@ -20,7 +20,7 @@ from ..values import frozen
 from ..violation import Finding
 from ..world import Ending, Generation, Life, Node, Profile, Why, World, WorldId
 from .actions import Action, Drain, Proposal
-from .settings import Comparison, Settings
+from .settings import Settings
 from .sightings import Sightings
 from .state import AWAY, MEMBERS, Failing, RendezvousState, Seat, Status, Token, later_start
 
@@ -229,25 +229,6 @@ class Context:
         return standing and self.status in MEMBERS
 
     @property
-    def stranger(self) -> Node | None:
-        """Return a node of my role that runs a program of another name; None if there is none, or if that is allowed."""
-        mine = self.held.profile
-        if self.state is None or self.settings.same_program is Comparison.NONE or not mine.program:
-            return None
-        others = ((node, seat.profile) for node, seat in self.state.seats.items() if seat.status not in AWAY)
-        return next((node for node, its in others if node.slot != self.me.slot and _differ(mine, its)), None)
-
-    @property
-    def barring(self) -> Mapping[Node, Why]:
-        """The nodes that keep me from a seat if they live, each with the reason; none while I have a seat."""
-        return barring(self.held) if self.state is not None and self.seat is None else {}
-
-    @property
-    def barred_by(self) -> Mapping[Node, Why]:
-        """Those of them that may live."""
-        return {node: why for node, why in self.barring.items() if node not in self.dead}
-
-    @property
     def later(self) -> Node | None:
         """The later start of my slot that has a seat, while I have none."""
         return later_start(self.state, self.me) if self.state is not None and self.seat is None else None
@@ -409,45 +390,6 @@ def context(operation: Operation, held: Held, now: float) -> Context:
 
 
 _born = maker(Context)
-
-
-def _differ(mine: Profile, its: Profile) -> bool:
-    return its.role == mine.role and its.program not in ("", mine.program)
-
-
-def barring(held: Held) -> Mapping[Node, Why]:
-    """Return the nodes of other slots that keep this node, which has no seat, from one, if they live; each with the reason.
-
-    A loopback address leads each host to itself, so the workers of two hosts do not meet where one of them has it. (Two that
-    have it, and have found one TCPStore, are on one host, whatever its containers call it. An etcd has members on many.)
-
-    And where nobody has named the job, one that has no seat for a newcomer with other arguments is another job, and so is
-    one that may have one node. That bars no node which had a place in it, or whose slot has one.
-    """
-    mine, state, settings = held.profile, held.state, held.settings
-    assert state is not None
-    bars = settings.same_program is Comparison.ARGUMENTS and bool(mine.arguments) and not _had_a_place(held, state)
-    is_of_one, is_full = state.limits.max_nodes == 1, state.complete and state.fills_up
-    bars = bars and (is_of_one or is_full)
-    if not (bars or mine.has_loopback or state.with_loopback):
-        return {}
-    found = dict[Node, Why]()
-    for node, seat in state.seats.items():
-        its = seat.profile
-        if node.slot == held.node.slot or seat.status in AWAY:
-            continue
-        many = its.has_loopback + mine.has_loopback
-        if its.host != mine.host and (many == 1 or (many == 2 and settings.leased)):
-            found[node] = Why.LOOPBACK
-        elif bars and its.role == mine.role and (is_of_one or its.arguments not in ("", mine.arguments)):
-            found[node] = Why.ARGUMENTS
-    return found
-
-
-def _had_a_place(held: Held, state: RendezvousState) -> bool:
-    """Return True if this node was a member or a spare of this job, or an agent of its slot is."""
-    was = held.returns or held.mine is not None or held.spare_at is not None
-    return was or any(node.slot == held.node.slot for node in state.seats)
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:

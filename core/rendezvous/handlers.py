@@ -30,7 +30,8 @@ from .actions import (
 )
 from .apply import is_sooner
 from .context import GROWN_RUNS, Context, Fact, gone
-from .state import AWAY, RendezvousState, Status
+from .refusals import barred_by, refused
+from .state import AWAY, Status
 
 END_JITTER = 0.0002
 """Seconds per other member over which the members spread their writes when a round fails."""
@@ -45,7 +46,7 @@ def join(ctx: Context, deadline: float) -> Action:
         return _over(ctx)
     if state is None:
         return _too_late(ctx) if ctx.now >= deadline else Arrive(ctx.profile)
-    if ctx.seat is None and (refusal := _refused(ctx, state)):
+    if ctx.seat is None and (refusal := refused(ctx, state)):
         return refusal
     if ctx.status is Status.LEAVING:
         return Leave() if ctx.now >= deadline else Sync(deadline)
@@ -59,7 +60,7 @@ def join(ctx: Context, deadline: float) -> Action:
         return _too_late(ctx)
     if ctx.later:
         return Sync(min(deadline, ctx.later_lives_at))
-    if ctx.barred_by:
+    if barred_by(ctx):
         return Sync(min(deadline, ctx.lives_at(Fact.BARRED)))
     if chore := _evict(ctx):
         return chore
@@ -181,7 +182,7 @@ def _stays_out(ctx: Context, deadline: float) -> Action | None:
     state, limits = ctx.state, ctx.settings.limits
     if ctx.later or (ctx.seat is None and ctx.held.mine is not None):
         return Finish(Settled())  # a later start of my slot is there, or my seat is gone, and the others go on
-    if state is not None and ctx.seat is None and (refusal := _refused(ctx, state)):
+    if state is not None and ctx.seat is None and (refusal := refused(ctx, state)):
         return refusal
     runs = state is not None and state.complete and ctx.status is not Status.IN
     if state is not None and (runs or not state.needs(ctx.me)):
@@ -215,22 +216,6 @@ def linger(ctx: Context, deadline: float) -> Action:
     if state is None or not state.closed or (confirmed_at is not None and confirmed_at >= ctx.operation.since):
         return Finish(Settled())
     return Fail(Why.UNCONFIRMED) if ctx.now >= deadline else Sync(ctx.now)
-
-
-def _refused(ctx: Context, state: RendezvousState) -> Fail | None:
-    """Return the reason why there is no seat for me in this register, if there is one."""
-    if state.limits != ctx.settings.limits:
-        return Fail(Why.LIMITS)
-    if later := ctx.later:
-        if later in ctx.dead or state.seats[later].status in AWAY:
-            return Fail(Why.BEHIND)
-        if ctx.now >= ctx.later_lives_at:
-            return Fail(Why.SUPERSEDED)
-    if ctx.stranger:
-        return Fail(Why.PROGRAM)
-    if (barred_by := ctx.barred_by) and ctx.now >= ctx.lives_at(Fact.BARRED):
-        return Fail(next(iter(barred_by.values())))
-    return None
 
 
 def _over(ctx: Context) -> Finish:

@@ -15,9 +15,10 @@ from ..evolving import evolve
 from ..violation import Finding, Violation
 from ..world import Life, Node, Profile, Why, WorldId
 from .actions import Proposal
-from .context import Fact, Found, Held, Proposed, Spans, Suspect, Trouble, barring, dead
+from .context import Fact, Found, Held, Proposed, Spans, Suspect, Trouble, dead
 from .links import Says
 from .lives import outranks
+from .refusals import barring
 from .sightings import Sighting, Sightings, observe, refreshed, signs_of_life
 from .state import RendezvousState, Status, Token, later_start
 from .verify import verify, verify_step
@@ -410,7 +411,7 @@ def _facts(held: Held, now: float) -> Mapping[Fact, object]:
         facts[Fact.DEAD] = True
     if held.node not in state.seats and (later := later_start(state, held.node)) in held.sightings.of:
         facts[Fact.LATER] = later
-    if held.node not in state.seats and barring(held):
+    if barring(held):
         facts[Fact.BARRED] = True
     if state.census[Status.ASIDE] and (seat := state.seats.get(held.node)) and seat.status is Status.ASIDE:
         facts[Fact.ASIDE] = seat.order

@@ -18,7 +18,8 @@ from .context import Context, Found, Handler, Held, Operation, Trouble, context,
 from .explain import explain, named
 from .handlers import join, watch
 from .lives import Deed, Restore, restored, verify_restore
-from .state import Limits, RendezvousState, Seat, Status, Token, blank
+from .refusals import barring, words
+from .state import RendezvousState, Seat, Status, Token, blank
 from .verify import verify, verify_step
 
 _WORKING = (Status.IN, Status.DONE, Status.GONE)
@@ -173,7 +174,7 @@ def _watched(ctx: Context) -> tuple[Node, ...]:
     would keep a store busy for minutes."""
     state, me = ctx.state, ctx.me
     if state is None or state.closed or ctx.seat is None:
-        return (ctx.later,) if ctx.later else tuple(ctx.barring)
+        return (ctx.later,) if ctx.later else tuple(barring(ctx.held))
     first = ctx.coordinator
     is_well = first is not None and not _is_silent(ctx, first) and not ctx.dead
     if first is not None and first != me and is_well:
@@ -272,30 +273,9 @@ def _raise(trouble: Trouble) -> Raise:
 
 def _explained(failure: Fail, ctx: Context) -> str:
     state = ctx.state
-    if failure.why is Why.LIMITS and state is not None:
-        return f"the job runs with {_spelled(state.limits)}, this agent was given {_spelled(ctx.settings.limits)}"
-    if failure.why is Why.PROGRAM and state is not None and (other := ctx.stranger):
-        return f"{other} runs {state.seats[other].profile.program}, this node was given {ctx.held.profile.program}"
-    if failure.why in (Why.ARGUMENTS, Why.LOOPBACK) and state is not None and (barred_by := ctx.barred_by):
-        other = next(iter(barred_by))
-        its, mine = state.seats[other].profile, ctx.held.profile
-        if failure.why is Why.LOOPBACK:
-            named = f"{other} on {its.host} has the address {its.endpoint.address}"
-            return f"{named}, this node on {mine.host} has {mine.endpoint.address}"
-        if state.limits.max_nodes == 1:
-            return f"{other} runs {its.program} in a job of one node"
-        return f"{other} runs {its.program} with other arguments, and its job is complete"
-    if failure.why is Why.BEHIND and ctx.later:
-        return f"the last start of {ctx.me.slot} is dead, and was later than this one by its clock"
-    if failure.why is Why.SUPERSEDED:
-        return f"a later start of {ctx.me.slot} has taken its seat"
+    if told := words(failure.why, ctx):
+        return told
     if failure.why is Why.TIMEOUT and state is not None and ctx.seat is None and not state.complete:
         seat = Seat(Status.IN, state.next_order, ctx.profile)  # I have given it up, but I did come
         return explain(evolve(state, seats={**state.seats, ctx.me: seat}), ctx.me)
     return explain(state, ctx.me)
-
-
-def _spelled(limits: Limits) -> str:
-    return (
-        f"--nnodes={limits.min_nodes}:{limits.max_nodes} --max-restarts={limits.max_restarts} {limits.agreed}".rstrip()
-    )

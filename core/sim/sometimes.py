@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from ..group import Group, Phase
 from ..group.state import Alone, Beaten, Cause, Checked, Elapsed, Event, Exited, Gone, Over, Ready, ReadyToLeave
 from ..properties.group_laws import fences
+from ..properties.refusals import REFUSALS
 from ..rendezvous import (
     Complete,
     Deed,
@@ -234,17 +235,6 @@ def refused(counts: Counts, write: Write, stands: RendezvousState | None) -> Non
         counts["two ends for one round"] += 1
 
 
-REFUSED = {
-    Why.NEEDED: "a drain refused: the job needs the node",
-    Why.NO_NODE: "a drain refused: no such node",
-    Why.SUPERSEDED: "refused as superseded",
-    Why.LIMITS: "refused for its limits",
-    Why.PROGRAM: "refused for its program",
-    Why.ARGUMENTS: "refused for its arguments",
-    Why.LOOPBACK: "refused for a loopback address",
-}
-
-
 def told(counts: Counts, process: Process, handler: Handler, answer: Answer | Raise) -> None:
     if not isinstance(answer, Raise):
         return
@@ -253,8 +243,8 @@ def told(counts: Counts, process: Process, handler: Handler, answer: Answer | Ra
         counts["join time-out"] += 1
     elif why is Why.CLOSED and handler is join and process.main.worlds == 0:
         counts["a late agent told the verdict"] += 1
-    elif why in REFUSED:
-        counts[REFUSED[why]] += 1
+    elif (rule := REFUSALS.get(why)) and rule.sight:
+        counts[rule.sight] += 1
 
 
 GOES: Mapping[type[Event], str] = {
