@@ -1,6 +1,6 @@
 """The reasons for which a register has no seat for a node that asks for one.
 
-`REFUSALS` has a row for each, in the order in which they are asked: when it holds, and what people are told of it. The law
+`REFUSALS` has a row for each, in the order in which they are asked: when it holds, and its words for people. The law
 of each stands in `properties/refusals.py`. A node that another one keeps out is refused only once that one is known to live
 (`Context.lives_at`); until then it waits.
 """
@@ -33,7 +33,7 @@ def refused(ctx: Context, state: RendezvousState) -> Fail | None:
 
 
 def words(why: Why, ctx: Context) -> str:
-    """Return what people are told of a refusal for this reason; nothing if it does not hold."""
+    """Return the words of a refusal for this reason; nothing if it does not hold."""
     state = ctx.state
     told = (each.text(ctx, state) for each in REFUSALS if each.why is why and state and each.holds(ctx, state))
     return next(told, "")
