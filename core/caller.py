@@ -35,14 +35,24 @@ class Terms:
     min_active_world_size: int = 1
 
 
+RAISED = "raised"
+"""The signature of a world for which the completer's policy raises. No member agrees with it."""
+
+
 def signature(terms: Terms, world: World) -> str:
     """Return what the completer of a world says of it (`Held.policy`)."""
-    return digest(terms.policy, place(terms.policy, world))
+    try:
+        return digest(terms.policy, place(terms.policy, world))
+    except Exception:  # noqa: BLE001 - whatever a user's policy raises
+        return RAISED
 
 
 def entered(terms: Terms, world: World, me: Node) -> words.Ready:
-    """Return the event by which a member hears of its world."""
-    placing = place(terms.policy, world)
+    """Return the event by which a member hears of its world. A rank whose policy raises agrees with none."""
+    try:
+        placing = place(terms.policy, world)
+    except Exception:  # noqa: BLE001 - the caller is told by who places the rank
+        return words.Ready(world.round, active=False, enough=False, agreed=False)
     active = placing.active_world_size
     enough = placing.world_size >= terms.min_world_size and active >= terms.min_active_world_size
     agreed = world.policy in ("", digest(terms.policy, placing))

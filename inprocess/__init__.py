@@ -6,6 +6,8 @@ that one into the wrapper's own (`adapters.inprocess`) and into rank policies (`
 
 from __future__ import annotations
 
+import logging
+
 from ..adapters.inprocess.rank.stores import RelayStore, TCPStore
 from ..adapters.inprocess.wrapper.health_checks import NvmlHealthCheck, within
 from ..core.policies import (
@@ -49,6 +51,10 @@ from .health_check import CudaHealthCheck, FaultCounter
 from .initialize import RetryController
 from .state import FrozenState, Mode, State
 from .wrap import CallWrapper, Wrapper
+
+logging.getLogger("nvrx").parent = logging.getLogger("elastic")
+logging.getLogger("elastic.inprocess").parent = logging.getLogger("nvrx")
+"""A program that sets nvidia-resiliency-ext's logger up, by its level or with handlers, has set up ours."""
 
 __all__ = [
     "AbortTorchDistributed",

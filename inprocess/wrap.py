@@ -15,6 +15,7 @@ from ..core.policies import Policy
 from .assignments import Assigned, Filtered
 from .compose import Compose
 from .exception import ended
+from .rank_assignment import ActivateAllRanks, ShiftRanks
 from .rank_filter import RankFilter
 
 __all__ = ["CallWrapper", "Wrapper"]
@@ -51,7 +52,9 @@ def _assigned(assignment: Any, filter: Any) -> Assigned | None:
     is_policy = assignment is None or isinstance(assignment, Policy | list | tuple) or not callable(assignment)
     if filter is None:
         return None if is_policy else Assigned.by(assignment)
-    if is_policy:
+    if assignment is None:
+        assignment = Compose(ActivateAllRanks(), ShiftRanks())
+    elif is_policy:
         raise TypeError(f"rank_filter: needs a rank assignment as rank_assignment, not {assignment!r}")
     filters: tuple[Any, ...] = filter.instances if isinstance(filter, Compose) else (filter,)
     return Assigned.by(Compose(*(Filtered(each) for each in filters), assignment))

@@ -65,12 +65,12 @@ DIFFERENT: Mapping[str, str] = {
     "monitor_thread": "it has the exception alone",
     "monitor_thread.RankShouldRestart": "an Exception; the wrapper interrupts the function by another one",
     "nested_restarter.NestedRestarterCallback": "without a logger: the line goes to stdout",
+    "nested_restarter.NestedRestarterLogger": "a TypeError that says to leave it out: the line goes to stdout",
     "rank_assignment.FillGaps": "ranks past the end fill the gaps below it; there a rank can get a number past the end",
     "rank_assignment.FilterCountGroupedByKey": "a group that is not fit waits as reserves, and its processes live; each "
     "rank names its group before the world is known, by its state in the last iteration",
     "rank_assignment.FilterCountGroupedByKey(timeout)": "not needed: no rank waits for another",
-    "rank_assignment.RankAssignment": "each rank calls it for all ranks, so it may depend on the context alone; an error in "
-    "it ends the process with code 70",
+    "rank_assignment.RankAssignment": "each rank calls it for all ranks, so it may depend on the context alone",
     "rank_assignment.RankAssignmentCtx": "without a store to ask",
     "rank_assignment.RankDiscarded": "such a rank becomes a reserve",
     "rank_assignment.RankFilter": FILTERED,
@@ -79,6 +79,7 @@ DIFFERENT: Mapping[str, str] = {
     "tree grown anew; it is not called for one rank, so a derived class cannot call it either, and it does not warn when it "
     "renumbers the ranks",
     "store": "it has the TCPStore alone",
+    "store.FileStore": "a TypeError that says what to use: a TCPStore, or the launcher's store",
     "store.TCPStore": "a process of its own serves it, so it outlives rank 0; under `elastic launch` it is not needed",
     **{
         f"store.TCPStore({name})": "accepted and not used"
@@ -91,7 +92,7 @@ DIFFERENT: Mapping[str, str] = {
     "wrap.Wrapper(initialize)": "a reserve that fails in it leaves, and the others go on",
     "wrap.Wrapper(last_call_wait)": "0 by default: faults at one time are one restart anyway",
     "wrap.Wrapper(monitor_process_logfile)": "its lines have other words",
-    "wrap.Wrapper(monitor_process_pidfile)": "the file goes with the monitor",
+    "wrap.Wrapper(monitor_process_pidfile)": "a file that was there stays; else it goes with the monitor",
     "wrap.Wrapper(terminate)": "what it raises is logged, and the call raises why it ended",
     "wrap.Wrapper(monitor_process_interval)": "accepted and not used: nothing polls",
     "wrap.Wrapper(monitor_thread_interval)": "accepted and not used: nothing polls",
@@ -119,7 +120,6 @@ ABSENT: Mapping[str, str] = {
     "nested_restarter.NestedRestarterCallback(logger)": "the line goes to stdout",
     "nested_restarter.NestedRestarterHandlingCompleted(restarter_stage)": "it has stages of its own",
     "nested_restarter.NestedRestarterHandlingCompleted(restarter_state)": "it has states of its own",
-    "nested_restarter.NestedRestarterLogger": "the line goes to stdout",
     "param_utils": _PARTS,
     "progress_watchdog": _PARTS,
     "rank_assignment.FilterCountGroupedByKey.instance_count": _PARTS,
@@ -139,7 +139,6 @@ ABSENT: Mapping[str, str] = {
     "store.BarrierError": "the ranks meet in a rendezvous, not at barriers",
     "store.BarrierOverflow": "the ranks meet in a rendezvous, not at barriers",
     "store.BarrierTimeout": "the ranks meet in a rendezvous, not at barriers",
-    "store.FileStore": "a TCPStore or the launcher's store does this",
     "store.PrefixStore": "torch has one for the program's own store",
     "store.StoreMixin": "a store of ours is a port to a register",
     "store.TCPStore.TCP_STORE_HOST_RANK": "no rank serves the store",

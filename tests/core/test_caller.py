@@ -9,6 +9,7 @@ from worlds import arrived, edited, holding, node, profile, running
 from elastic.core.caller import (
     HELPING_ABOVE,
     HELPING_PATIENCE_S,
+    RAISED,
     Terms,
     culprits,
     entered,
@@ -19,7 +20,7 @@ from elastic.core.caller import (
     signature,
 )
 from elastic.core.inprocess import words
-from elastic.core.policies import at_most, multiple_of, shift
+from elastic.core.policies import LineUp, Policy, at_most, multiple_of, shift
 from elastic.core.rendezvous import (
     Close,
     Done,
@@ -93,6 +94,17 @@ def test_a_rank_with_another_policy_has_not_agreed() -> None:
     signed = evolve(WORLD, policy=signature(TERMS, WORLD))
     assert entered(TERMS, signed, A).agreed
     assert not entered(Terms(shift()), signed, A).agreed
+
+
+def test_a_rank_whose_policy_raises_agrees_with_no_world_and_signs_none() -> None:
+    def raises(line: LineUp) -> LineUp:
+        raise ZeroDivisionError
+
+    broken = Terms(Policy("broken", raises))
+    assert signature(broken, WORLD) == RAISED
+    for signed in ("", RAISED, signature(TERMS, WORLD)):
+        assert entered(broken, evolve(WORLD, policy=signed), A) == words.Ready(WORLD.round, False, False, agreed=False)
+    assert not entered(TERMS, evolve(WORLD, policy=RAISED), A).agreed
 
 
 def test_the_call_hears_what_the_register_answers() -> None:

@@ -165,12 +165,14 @@ def test_ranks_whose_policies_are_not_the_same_end_the_job(launch: Launcher) -> 
     assert running.ends().code == 1
 
 
-def test_a_policy_that_fails_ends_its_process_rather_than_have_it_run_unsupervised(launch: Launcher) -> None:
-    limits = ("soft_timeout=0.5", "hard_timeout=0.8", "heartbeat_timeout=1.5", "barrier_timeout=2.0")
-    running = behaves(launch, "returns", "policy=broken", *limits)
+def test_what_a_policy_raises_ends_the_job_and_is_raised_to_the_caller(launch: Launcher) -> None:
+    running = behaves(launch, "returns", "policy=broken")
+    while " raised " not in (word := told(running, 1)[0]):
+        assert word.endswith(" called terminate 0 terminated")
+    assert word.endswith(" raised ZeroDivisionError integer division or modulo by zero")
     ended = running.ends()
     assert ended.code == 1
-    assert "ZeroDivisionError" in ended.err and "exit code 70" in ended.err
+    assert "the rank policy raised ZeroDivisionError: integer division or modulo by zero" in ended.err
 
 
 def test_a_function_that_was_called_by_another_thread_comes_back_at_its_safe_points_and_it_is_said(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, fields, replace
 from datetime import timedelta
@@ -28,12 +29,42 @@ from elastic.inprocess.nested_restarter import (
     NestedRestarterFinalized,
     NestedRestarterHandlingCompleted,
     NestedRestarterHandlingStarting,
+    NestedRestarterLogger,
 )
 from elastic.inprocess.rank_assignment import Layer
+from elastic.inprocess.store import FileStore
 from elastic.inprocess.terminate import Terminate
 
 STATE = FrozenState(0, 4, 0, 3, 0, 4, iteration=2)
 FAULTY = replace(STATE, fn_exception=ValueError("nan"))
+
+
+@pytest.mark.parametrize("name", [FileStore, NestedRestarterLogger])
+def test_a_name_of_the_other_package_says_what_to_use(name: type) -> None:
+    with pytest.raises(TypeError, match=f"^{name.__name__}: leave "):
+        name()
+
+
+def test_who_has_set_up_the_other_package_s_logger_has_set_up_ours(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[str] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+
+    theirs, ours = logging.getLogger("nvrx"), logging.getLogger("elastic.inprocess")
+    handlers = [(each, Handler()) for each in (theirs, logging.getLogger("elastic"))]
+    try:
+        for each, handler in handlers:
+            each.addHandler(handler)
+        theirs.setLevel(logging.ERROR)
+        ours.warning("below")
+        ours.error("told")
+    finally:
+        theirs.setLevel(logging.NOTSET)
+        for each, handler in handlers:
+            each.removeHandler(handler)
+    assert (told, caplog.messages) == (["told", "told"], ["told"])
 
 
 def test_composed_callables_are_called_from_the_last_to_the_first_and_hand_on_what_they_return() -> None:

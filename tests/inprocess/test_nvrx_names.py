@@ -108,14 +108,14 @@ nvrx.fault_tolerance, nvrx
 nvrx.inprocess.State(0, 1), nvrx.inprocess.utils
 nvidia_resiliency_ext.inprocess.State
 importlib.import_module("nvidia_resiliency_ext.inprocess.state")
-State, FileStore, Wrapper
+State, StoreMixin, Wrapper
 """
 
 
 def test_names_are_found_by_the_whole_package_by_a_star_and_by_a_text() -> None:
     told, kinds = migrate.lines("train.py", migrate.uses(WHOLE, "train.py"))
     both = "from elastic import inprocess as ip; from nvidia_resiliency_ext import fault_tolerance"
-    absent = ABSENT["store.FileStore"]
+    absent = ABSENT["store.StoreMixin"]
     assert told == [
         "train.py:2: change the import: import elastic.inprocess  # and what it is used by: nvidia_resiliency_ext.inprocess",
         "train.py:3: change the import: import elastic.inprocess  # and what it is used by: nvrx.inprocess",
@@ -124,7 +124,7 @@ def test_names_are_found_by_the_whole_package_by_a_star_and_by_a_text() -> None:
         "train.py:6: change the import: from elastic.inprocess import *  # of its names the classes alone are looked for",
         "train.py:9: utils: absent (a part of that wrapper's own works)",
         "train.py:11: change the import: 'elastic.inprocess.state'",
-        f"train.py:12: store.FileStore: absent ({absent})",
+        f"train.py:12: store.StoreMixin: absent ({absent})",
         f"train.py:12: wrap.Wrapper: different ({DIFFERENT['wrap.Wrapper']})",
     ]
     assert kinds == {Kind.SAME: 2, Kind.DIFFERENT: 2, Kind.ABSENT: 2}

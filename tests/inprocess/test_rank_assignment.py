@@ -338,6 +338,8 @@ def test_the_wrapper_takes_assignments_and_filters_of_either_kind() -> None:
     of_older_programs: dict[str, Any] = {"rank_filter": filters}
     made = Wrapper(rank_assignment=ShiftRanks(), **of_older_programs)
     assert isinstance(made.plan.terms.policy, Policy)
+    alone = Wrapper(**of_older_programs).plan.terms.policy
+    assert alone.name == made.plan.terms.policy.name.replace("ShiftRanks", "ShiftRanks + ActivateAllRanks", 1)
     running = job(4, ShiftRanks())
     labels: Any = made.plan.labels
     running.of = dict.fromkeys(range(4), labels.__self__)

@@ -73,6 +73,19 @@ class Charge:
         ).encode()
 
 
+def _is_pid_file(file: Path) -> bool:
+    """Return True if the file is there and holds one number. Raises FileExistsError if it holds something else."""
+    if not file.exists():
+        return False
+    held = b"no file"
+    if file.is_file():
+        with file.open("rb") as opened:
+            held = opened.read(32).strip()
+    if held and not held.isdigit():
+        raise FileExistsError(f"{file} holds something else, and is left as it is")
+    return bool(held)
+
+
 def _own_pidfd() -> int:
     """Return a pidfd of this process for the monitor; -1 where the host refuses one."""
     try:
@@ -98,6 +111,7 @@ class Supervisor:
         """`pid_file` holds the monitor's pid for as long as the monitor lives. `failed` is called with an error that ends
         the thread: nobody would start a monitor again."""
         self._pid_file = pid_file
+        self._pid_file_stays = False
         self._page = page
         self._charge = charge
         self._alarm = alarm
@@ -196,13 +210,14 @@ class Supervisor:
         if self._pid_file and self._process:
             try:
                 with _pid_files:
+                    self._pid_file_stays |= self._pid_file.exists() and not _is_pid_file(self._pid_file)
                     self._pid_file.write_text(f"{self._process.pid}\n")
             except OSError as error:
                 log.warning("the monitor process is %s, which cannot be written down: %s", self._process.pid, error)
 
     def _remove_pid(self) -> None:
-        """Remove the pid file, unless the next call has written it meanwhile."""
-        if self._pid_file and self._process:
+        """Remove the pid file, unless the next call has written it meanwhile, or it was there, and empty, before."""
+        if self._pid_file and self._process and not self._pid_file_stays:
             with _pid_files, suppress(OSError):
                 if self._pid_file.read_text() == f"{self._process.pid}\n":
                     self._pid_file.unlink()

@@ -28,7 +28,7 @@ from ....core.inprocess.exits import INTERNAL
 from ....core.inprocess.progress_limits import Marks
 from ....core.inprocess.state import JOB_ENDED
 from ....core.inprocess.timers import IDLE, Timers, passed, resumed, running, until
-from ....core.rendezvous import Ended, Raise
+from ....core.rendezvous import Ended, Held, Raise
 from ....core.world import Fault, Node, Origin, Profile, Why, World
 from ... import threads
 from ...addresses import ANY, PORTS, ports_read
@@ -112,8 +112,7 @@ ENDED_BY_OTHERS = frozenset((*JOB_ENDED.values(), core.Reason.ITERATIONS_SPENT, 
 
 
 def end_process(error: BaseException) -> None:
-    """End the process for an error (a policy that raises, say) in a thread without which the training would be unsupervised.
-    The monitor speaks for it."""
+    """End the process for an error in a thread without which the training would be unsupervised. The monitor tells it."""
     try:
         teller = threading.Thread(target=traceback.print_exception, args=(error,), name="elastic-error", daemon=True)
         threads.start(teller, patience_s=0.0)
@@ -177,8 +176,8 @@ class Driver:
         self._soon: deque[core.Event] = deque()
         self._kept = _Iteration()
         self._last_error: BaseException | None = None
-        self._unfinished: BaseException | None = None
-        """The exception of `finalize`."""
+        self._own: dict[core.Reason, BaseException] = {}
+        """What is raised as itself: the exceptions of `finalize` and of the rank policy, by the reason why the call ends."""
         self._untold: Callable[[], None] | None = None
         """This tells the log of the error with which a span has just ended: the others hear of it first."""
         self._reserved: Reservation | None = None
@@ -272,7 +271,7 @@ class Driver:
             case core.Raised() as failed:
                 task = self._task
                 rank, last, others = task.state.initial_rank, self._last_error, self._others_fault(failed.reason)
-                error = self._unfinished if failed.reason is core.Reason.UNHEALTHY else None
+                error = self._own.get(failed.reason)
                 error = error or raised(failed, self._call.closing, rank, value, last, task.meets_at, others)
                 self._orders.put(Finished(None, error))
         self._kept = _Iteration()
@@ -389,7 +388,7 @@ class Driver:
         else:
             self._last_error = ended.error
             if kept.span is core.Span.FINALIZE:
-                self._unfinished = ended.error
+                self._own[core.Reason.UNHEALTHY] = ended.error
             if kept.span in WATCHED:
                 self._task.faulted(ended.error)
             self._untold = self._telling(ended.error, ended.how is How.EXCEPTION, kept.span)
@@ -416,18 +415,27 @@ class Driver:
     def _told(self, told: Told) -> core.Event | None:
         match told.answer:
             case World() as world:
-                placed = self._task.enters(world, self._me)
-                log.info("rank %s: iteration %s, %s of %s", self._me.slot, world.round, placed.rank, placed.world_size)
-                if placed.rank == 0 and told.held.state and (ended := told.held.state.ended):
-                    self._tell_why(ended, world.round, placed.world_size)
-                words = self._page.words
-                words[RANK], words[WORLD_SIZE] = placed.rank, placed.world_size
-                words[ENTERED] = int(self._clock.now() * NS)
+                self._enter(world, told.held)
             case Raise(failure, text) if failure.why is not Why.CLOSED:
                 log.error("rank %s: %s %s", self._me.slot, failure.why.value, text)
             case _:
                 pass
         return heard(told.handler, told.answer, self._task.terms, told.held)
+
+    def _enter(self, world: World, held: Held) -> None:
+        """Take this rank's place in a new world. What its policy raises ends the job, and is raised to the caller."""
+        try:
+            placed = self._task.enters(world, self._me)
+        except Exception as error:
+            self._last_error = self._own[core.Reason.OTHER_POLICY] = error
+            log.error("rank %s: the rank policy raised %s", self._me.slot, said(error), exc_info=error)
+            return
+        log.info("rank %s: iteration %s, %s of %s", self._me.slot, world.round, placed.rank, placed.world_size)
+        if placed.rank == 0 and held.state and (ended := held.state.ended):
+            self._tell_why(ended, world.round, placed.world_size)
+        words = self._page.words
+        words[RANK], words[WORLD_SIZE] = placed.rank, placed.world_size
+        words[ENTERED] = int(self._clock.now() * NS)
 
     def _tell_why(self, ended: Ended, round: int, size: int) -> None:
         """Tell the log why this iteration begins. The records of failures tell who failed first, and nobody waits for them:
