@@ -97,7 +97,7 @@ class Settings:
     repeat_window: float = _positive(60.0)
     """User code that has run for this long has got on. A failure after that repeats no earlier one."""
     fresh_after: int | None = field(default=5, validator=_count_or_none(1))
-    """How often in a row the same failure of this rank may come before any progress. A fresh process then takes over."""
+    """How often in a row this rank may hang, or fail alike before any progress. A fresh process then takes over."""
     on_interrupt: OnInterrupt = OnInterrupt.CLOSE
 
     def __attrs_post_init__(self) -> None:

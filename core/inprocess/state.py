@@ -16,6 +16,8 @@ from .words import Deadline, Outcome, Reason, Span, Timer
 
 FIRST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 1.0
+HANG = "hang"
+"""The mark of a soft timeout. A failure's mark has its type and place."""
 """First and longest pause between two signals to a main thread that was asked to end and has not."""
 
 
@@ -95,7 +97,7 @@ class Call:
     faults: int = 0
     """How many failures this rank has reported in all."""
     mark: str | None = None
-    """The mark of the last failure, if that came soon after user code had begun."""
+    """The mark of the last failure, if that came soon after user code had begun; HANG for a soft timeout."""
     repeats: int = 0
     """How often that failure has repeated in a row."""
     barren: int = 0
@@ -159,7 +161,9 @@ def _of_span(call: Call) -> tuple[Deadline, ...]:
 
 
 def _steady(call: Call) -> Deadline:
-    return Deadline(Timer.STEADY, call.token, call.settings.repeat_window)
+    """Return when user code has got on. After a hang that is told from the next one, which takes `soft_timeout` to show."""
+    window = call.settings.repeat_window + (call.settings.soft_timeout if call.mark == HANG else 0.0)
+    return Deadline(Timer.STEADY, call.token, window)
 
 
 def _hard(call: Call) -> Deadline:

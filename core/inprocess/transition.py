@@ -17,7 +17,7 @@ from ..evolving import evolve
 from ..world import Ending, Why
 from .exits import REPLACED
 from .settings import NO_MEMORY_MAX, OnInterrupt
-from .state import JOB_ENDED, Aborting, Call, Phase, deadlines
+from .state import HANG, JOB_ENDED, Aborting, Call, Phase, deadlines
 from .words import (
     Abort,
     AbortEnded,
@@ -208,7 +208,7 @@ def _in_span(call: Call, event: Event) -> Step:
         case Over() | Closed():
             return _stop(call)
         case Elapsed(deadline) if deadline.timer is Timer.SOFT:
-            return _fault(_steadied(call), Cause.SOFT_TIMEOUT)
+            return _fault(_hung(call), Cause.SOFT_TIMEOUT, call.settings.fresh_after)
         case Elapsed(deadline) if deadline.timer is Timer.STEADY:
             return _steadied(call), ()
         case Elapsed():
@@ -388,6 +388,13 @@ def _repeated(call: Call, ended: SpanEnded) -> Call:
     is_same = ended.mark == call.mark
     barren = 0 if ended.got_on else 1 + (call.barren if is_same else 0)
     return evolve(call, mark=ended.mark, repeats=call.repeats + 1 if is_same else 0, barren=barren)
+
+
+def _hung(call: Call) -> Call:
+    """Count a hang of this rank. User code that got on for `repeat_window` before it hung begins the count anew (STEADY)."""
+    if not call.active or call.settings.fresh_after is None:
+        return _steadied(call)
+    return evolve(call, mark=HANG, repeats=0, barren=1 + (call.barren if call.mark == HANG else 0))
 
 
 def _fresh_after(call: Call, ended: SpanEnded) -> int | None:

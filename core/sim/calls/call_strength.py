@@ -58,7 +58,7 @@ class Transition:
     def repeats(self) -> bool:
         """Return True if this rank has failed before, and may not do so for ever."""
         calls = self.after.calls
-        return bool(self.now.alike[1]) and (calls.max_repeats, calls.fresh_after) != (None, None)
+        return any(self.now.alike[1:]) and (calls.max_repeats, calls.fresh_after) != (None, None)
 
     @property
     def calls(self) -> bool:

@@ -75,6 +75,8 @@ def _alike(alike: tuple[str, int, int], before: Call, event: Event) -> tuple[str
     """Count how often in a row a failure of this mark has ended a round, as a reader of the rank's log would."""
     last, often, barren = alike
     match event:
+        case Elapsed(Deadline(timer=Timer.SOFT) as deadline) if before.active and deadline in deadlines(before):
+            return "hangs", 0, 1 + (barren if last == "hangs" else 0)
         case Elapsed(Deadline(timer=Timer.STEADY | Timer.SOFT)):
             return "", 0, 0
         case SpanEnded(how=How.RETURNED) if before.phase is Phase.RUNNING:

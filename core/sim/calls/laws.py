@@ -136,7 +136,7 @@ def I6(rank: Rank, enters: bool) -> Answers:
 )
 def I18(world: World, rank: Rank, does: Run | Reason) -> Answers:
     """A call ends as a crash loop exactly when the same failure of this rank repeats more often than `max_repeats`, and
-    leaves for a fresh process only when it has come `fresh_after` times in a row before any section."""
+    leaves for a fresh process only when that, before any section, or a hang has come `fresh_after` times in a row."""
     mark, often, barren = rank.alike
     limit, fresh_after = world.calls.max_repeats, _fresh_after(world, mark)
     again = isinstance(does, Run) and does.span in ROUND_OF_USER

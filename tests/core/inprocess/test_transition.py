@@ -281,6 +281,53 @@ def test_the_same_failure_before_any_progress_hands_over_to_a_fresh_process() ->
     assert led(*failing(*[HERE] * 4)).leaving is None and led(*failing(*[HERE] * 5)).leaving is Reason.STUCK
 
 
+def following(call: Call, *events: Event | How) -> Call:
+    """Return the call after these events."""
+    for event in events:
+        call, _ = transition(call, ended(call, event) if isinstance(event, How) else event)
+    return call
+
+
+def hanging(count: int, settings: Settings) -> tuple[Call, tuple[object, ...]]:
+    """Return the call after hangs in a row, and what the last one commands."""
+    call, commands = led(ready(0), OK, settings=settings), tuple[object, ...]()
+    for round in range(count):
+        if round:
+            call = following(call, SpanEnded(call.token, How.INJECTED), AbortEnded(), OK, OK, ready(round), OK)
+        call, commands = transition(call, elapsed(call, Timer.SOFT))
+    return call, commands
+
+
+def test_hangs_in_a_row_hand_over_to_a_fresh_process() -> None:
+    call, commands = hanging(2, THREE)
+    assert (call.leaving, call.barren, commands[0]) == (None, 2, End(1, Cause.SOFT_TIMEOUT))
+    call, commands = hanging(3, THREE)
+    assert (call.leaving, commands[:2]) == (Reason.STUCK, (Record(2), Leave()))
+    assert hanging(9, Settings(fresh_after=None))[0].leaving is None
+    waits, commands = hanging(3, evolve(THREE, replace_wait=0.5))
+    assert (waits.replaced, commands[0]) == (True, End(2, Cause.SOFT_TIMEOUT))
+
+
+def test_a_hang_and_a_failure_do_not_count_as_one_another() -> None:
+    call, _ = hanging(2, evolve(THREE, max_repeats=0))
+    call = following(call, SpanEnded(call.token, How.INJECTED), AbortEnded(), OK, OK, ready(2), OK)
+    failed = transition(call, SpanEnded(call.token, How.FAILED, HERE))[0]
+    assert (failed.leaving, failed.barren, failed.repeats) == (None, 1, 0)
+
+
+def test_user_code_that_gets_on_before_it_hangs_begins_the_count_anew() -> None:
+    """It takes `soft_timeout` to show that it hangs, so that is no time in which it got on."""
+    settings = evolve(THREE, soft_timeout=50.0, repeat_window=40.0)
+    for mark, window in ((HERE, 40.0), (None, 90.0)):
+        call = led(*failing(HERE), settings=settings) if mark else hanging(1, settings)[0]
+        ended = () if mark else (SpanEnded(call.token, How.INJECTED),)
+        call = following(call, *ended, AbortEnded(), OK, OK, ready(1), OK)
+        steady = elapsed(call, Timer.STEADY)
+        assert steady.deadline.after_s == window
+        call = transition(call, steady)[0]
+        assert transition(call, elapsed(call, Timer.SOFT))[0].barren == 1
+
+
 @pytest.mark.parametrize("is_echo", [False, True])
 def test_neither_a_failure_after_progress_nor_an_echo_counts_as_one_before_any_progress(is_echo: bool) -> None:
     rounds = [*failing(HERE, HERE, HERE)]

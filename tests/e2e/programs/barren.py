@@ -1,11 +1,13 @@
-"""Rank 1 fails in the same way each time, before any progress, in its first process: `barren.py ValueError|MemoryError`."""
+"""Rank 1 fails in the same way each time, before any progress, in its first process: `barren.py ValueError|hang|…`."""
 
 from __future__ import annotations
 
 import builtins
 import os
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import stage
 
@@ -15,16 +17,20 @@ MINE = int(os.environ["RANK"])
 MARK = Path(os.environ[stage.FOLDER], f"rank{MINE}.was.here")
 IS_FIRST = not MARK.exists()
 MARK.touch()
+HANGS = sys.argv[1] == "hang"
+LIMITS: dict[str, Any] = {"soft_timeout": 2, "fresh_after": 2} if HANGS else {"soft_timeout": 300}
 
 
-@Wrapper(soft_timeout=300, hard_timeout=400, barrier_timeout=500)
+@Wrapper(**LIMITS, hard_timeout=400, barrier_timeout=500)
 def train(call: CallWrapper) -> str:
     if MINE == 1 and IS_FIRST:
         stage.tell("fails")
+        if HANGS:
+            time.sleep(3600)
         raise getattr(builtins, sys.argv[1])("not here")
-    if MINE == 1:
-        stage.tell("is another process")
     with call.disable_hang_protection():
+        if MINE == 1:
+            stage.tell("is another process")
         stage.wait_for_gate()
     return "well"
 
