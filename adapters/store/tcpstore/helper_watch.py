@@ -115,7 +115,7 @@ class HelperWatch:
         with self._lock:
             self._let_round_go()
             if self.has_given_up:
-                listening.close()
+                _refuse(listening)
             else:
                 self._round = listening
                 self._host.hand(listening)
@@ -215,6 +215,8 @@ class HelperWatch:
             case Command.GIVE_UP:
                 with self._lock:  # a client is refused, and does not wait in vain
                     self._listening.close()
+                    if self._round:
+                        _refuse(self._round)
                     self._let_round_go()
                 self._watching.gave_up()
         return None
@@ -236,6 +238,13 @@ class HelperWatch:
         """Return True if the helper has used CPU time since the last look."""
         before, self._cpu = self._cpu, _cpu_time(self._host.pid)
         return before != self._cpu
+
+
+def _refuse(listening: socket.socket) -> None:
+    """Close this socket and listen no longer, though the port's reservation holds the same socket by another descriptor."""
+    with suppress(OSError):
+        listening.shutdown(socket.SHUT_RD)
+    listening.close()
 
 
 def serve_watched(address: Address, told: bool | None, watching: Watching) -> tuple[HelperWatch | None, Address]:
