@@ -34,8 +34,6 @@ from elastic.core.sim import run_seed
 from elastic.core.sim.calls import driver_steps as driver
 from elastic.core.sim.calls import gate_words as gate
 from elastic.core.sim.calls import laws
-from elastic.core.sim.calls.call_sometimes import SOMETIMES
-from elastic.core.sim.calls.call_strength import LAWS
 from elastic.core.sim.calls.call_world import At, Budget, Hang, Main, Rank, Shape, World
 from elastic.core.sim.calls.effects import beginning, step
 from elastic.core.sim.calls.moves import Move, faults, prompt, timed
@@ -329,20 +327,14 @@ def test_a_callback_that_is_over_when_its_signal_comes_is_not_hit() -> None:
 # --- walks, and small worlds
 
 
-def test_random_walks_break_no_law_arm_each_and_show_every_situation_that_they_must() -> None:
-    seen, armed = Counter[str](), Counter[str]()
-    for seed in range(250):
-        walk = walked(seed)
-        assert walk.broken is None, f"walked({seed}): {walk.broken}"
-        seen += walk.seen
-        armed += walk.strength.armed
-    assert len(set(SOMETIMES) - seen.keys()) < FEW
-    assert armed["I17"] == 250
-    assert [number for number in LAWS if not armed[number]] == []
+WALKS = 50
+"""property_tests/test_calls.py makes 400, and asks what they show."""
 
 
-FEW = 15
-"""Of what 250 walks do not show."""
+def test_random_walks_break_no_law() -> None:
+    walks = [walked(seed) for seed in range(WALKS)]
+    assert [(seed, walk.broken) for seed, walk in enumerate(walks) if walk.broken] == []
+    assert sum(walk.strength.armed["I17"] for walk in walks) == WALKS
 
 
 def test_every_run_of_the_smallest_world_of_two_ranks_keeps_the_laws() -> None:

@@ -10,11 +10,13 @@ from attrs import evolve
 
 from elastic.core.properties.facts import Fact, Started, Wrote
 from elastic.core.properties.judge import Judge
+from elastic.core.sim.chance import seeded
 from elastic.core.sim.kinds import Kind
 from elastic.core.sim.run import run_seed, tell, wander
 from elastic.core.sim.shrink import shrunk
 from elastic.core.sim.story import QUICK, Backend, Operation, Story
 from elastic.core.sim.swarm import Shape
+from elastic.core.sim.swarm import setting as drawn
 
 
 def test_neighbouring_seeds_have_no_run_in_common() -> None:
@@ -49,14 +51,14 @@ def test_a_shape_that_no_world_can_have_is_refused(given: dict[str, float], refu
 @pytest.mark.parametrize("shape", [Shape(min=4), Shape(max=2), Shape(nodes=3, max=9), Shape(nodes=2, min=2, max=2)])
 def test_a_world_has_the_limits_that_were_asked_for(shape: Shape) -> None:
     for seed in range(20):
-        setting = wander(seed, shape).story.setting
+        setting = drawn(seeded(seed), shape)
         assert shape.min in (None, setting.min)
         assert shape.max in (None, setting.max)
         assert 1 <= setting.min <= min(setting.max, setting.nodes)
 
 
 def test_a_world_has_the_backend_that_was_asked_for() -> None:
-    backends = {wander(seed, Shape(backend=Backend.LEASE)).story.setting.backend for seed in range(5)}
+    backends = {drawn(seeded(seed), Shape(backend=Backend.LEASE)).backend for seed in range(5)}
     assert backends == {Backend.LEASE}
 
 

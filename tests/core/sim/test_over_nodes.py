@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 from attrs import evolve
 
@@ -14,16 +12,16 @@ from elastic.core.rendezvous import Complete, Evict
 from elastic.core.sim.calls import node_laws
 from elastic.core.sim.calls.call_world import Rank, put
 from elastic.core.sim.calls.moves import Move
-from elastic.core.sim.calls.node_laws import LAWS
 from elastic.core.sim.calls.nodes_walk import walked_over_nodes
-from elastic.core.sim.calls.over_nodes import SOMETIMES, OverNodes
+from elastic.core.sim.calls.over_nodes import OverNodes
 from elastic.core.sim.chance import seeded
 from elastic.core.sim.process import Process
 from elastic.core.sim.story import QUICK, parsed_operation
 from elastic.core.violation import Violation
 from elastic.core.world import Node
 
-RUNS = 60
+RUNS = 20
+"""property_tests/test_calls.py makes 200, and asks what they show."""
 
 
 def over(*lines: str) -> OverNodes:
@@ -64,15 +62,9 @@ def test_workers_that_start_after_their_node_has_lost_its_seat_give_it_none() ->
     assert world.unseated == {process.node}
 
 
-def test_random_runs_keep_all_laws_and_show_what_they_should() -> None:
-    seen, armed = Counter[str](), Counter[str]()
-    for seed in range(RUNS):
-        run = walked_over_nodes(seed)
-        assert run.broken is None, f"walked_over_nodes({seed}): {run.broken}"
-        seen += run.seen
-        armed += run.strength.armed
-    assert [number for number in LAWS if not armed[number]] == []
-    assert set(SOMETIMES) - seen.keys() <= {"a first world begins without the ranks of a lost node"}
+def test_random_runs_keep_all_laws() -> None:
+    runs = [walked_over_nodes(seed) for seed in range(RUNS)]
+    assert [(seed, run.broken) for seed, run in enumerate(runs) if run.broken] == []
 
 
 def test_a_run_can_be_told_and_is_the_same_again() -> None:

@@ -7,12 +7,20 @@ from elastic.core.sim.run import Run, tell, wander
 from elastic.core.sim.story import Backend, parsed
 from elastic.core.sim.swarm import Shape
 
-RUNS = 150
+RUNS = 40
+"""property_tests/test_simulator.py makes 1,000."""
 
 
 def test_no_run_breaks_a_property() -> None:
     runs = [wander(seed, Shape(nodes=2 + seed % 5)) for seed in range(RUNS)]
     assert [(seed, str(run.violation)) for seed, run in enumerate(runs) if run.violation] == []
+
+
+def test_a_cancelled_job_may_lose_its_store_a_moment_later() -> None:
+    shape = Shape(nodes=2, faults=frozenset((Kind.CANCEL, Kind.EMPTY)), operations=5)
+    runs = [[each.kind for each in wander(seed, shape).story.operations] for seed in range(RUNS)]
+    loss = [Kind.CANCEL, Kind.PASS, Kind.EMPTY, Kind.PASS]
+    assert any(kinds[place : place + len(loss)] == loss for kinds in runs for place in range(len(kinds)))
 
 
 def _narrated(seed: int) -> tuple[Run, list[str]]:

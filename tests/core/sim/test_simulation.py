@@ -66,6 +66,16 @@ def test_a_worker_that_is_ready_while_its_agent_sleeps_is_heard_when_that_wakes(
     assert made.at("b") is None
 
 
+def test_a_round_that_loses_a_node_in_its_last_call_loses_its_quorum() -> None:
+    made = world(*TWO, "crash b", "pass 9", setting="world nodes=2 min=2 max=3 last_call=30")
+    assert (made.counts["quorum lost"], made.counts["rounds completed"]) == (1, 0)
+
+
+def test_a_node_that_is_done_may_die_and_ends_no_round() -> None:
+    made = then(both_running(), "succeed b", "pass 1", "crash b", "pass 9")
+    assert (made.counts["a done node dies"], at(made, "a").group.phase) == (1, Phase.RUNNING)
+
+
 def test_a_program_that_cannot_be_started_closes_the_job() -> None:
     made = world("start a", "unstartable a", "pass 1", setting="world max=1")
     assert made.counts["closed FAILED, cannot start"] == 1
