@@ -59,7 +59,17 @@ LARGER: Mapping[str, tuple[Shape, int, int, int]] = {
 }
 
 
-@pytest.mark.parametrize(("shape", "worlds", "steps", "ends"), SMALL.values(), ids=SMALL.keys())
+QUICK_WORLDS_MAX = 10_000
+"""`make test` explores no world of more."""
+
+
+@pytest.mark.parametrize(
+    ("shape", "worlds", "steps", "ends"),
+    [
+        pytest.param(*row, id=name, marks=[pytest.mark.long] * (row[1] > QUICK_WORLDS_MAX))
+        for name, row in SMALL.items()
+    ],
+)
 def test_every_run_of_a_small_world_keeps_the_laws_and_can_end(
     shape: Shape, worlds: int, steps: int, ends: int
 ) -> None:
@@ -122,6 +132,7 @@ def finders() -> Mapping[str, Mapping[str, Any]]:
     return {answer["mutant"]: answer for answer in map(json.loads, lines)}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("each", KNOWN, ids=[each.mutant.name for each in KNOWN])
 def test_a_mutant_is_found_by_the_run_of_its_seed(each: Known, finders: Mapping[str, Mapping[str, Any]]) -> None:

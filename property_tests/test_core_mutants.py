@@ -46,6 +46,7 @@ def killers() -> Mapping[str, Answer]:
     return {answer["mutant"]: answer for answer in map(json.loads, checked.stdout.splitlines())}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(2_400)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=NAMES)
 def test_a_mutant_is_killed_by_what_is_recorded(mutant: Mutant, killers: Mapping[str, Answer]) -> None:

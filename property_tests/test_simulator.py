@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from hashlib import sha256
 
+import pytest
 from attrs import evolve
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
@@ -111,6 +112,7 @@ OFTEN = {
 """Some situations are drawn so often in the standard runs, at least: they were rare once, or are parts of a feature."""
 
 
+@pytest.mark.long
 def test_the_standard_runs_show_every_situation_that_they_must() -> None:
     """A property that holds over runs in which nothing happens is worth nothing."""
     seen, done, armed = Counter[str](), Counter[Kind](), Counter[str]()

@@ -21,8 +21,8 @@ SMALL = [
     ("1:2", 1, "a b", 999, 3_344),
     ("1:2", 1, "a b a#2", 2_292, 11_651),
     ("1:2", 1, "a b c", 5_742, 32_757),
-    ("2:2", 1, "a b c", 4_827, 28_101),
-    ("2:3", 1, "a b c", 15_619, 100_680),
+    pytest.param("2:2", 1, "a b c", 4_827, 28_101, marks=pytest.mark.long),
+    pytest.param("2:3", 1, "a b c", 15_619, 100_680, marks=pytest.mark.long),
 ]
 
 
@@ -127,7 +127,12 @@ def _one_by_one(state: RendezvousState, proposals: Mapping[Node, Proposal]) -> R
 
 
 @pytest.mark.parametrize(
-    ("size", "restarts", "names"), [("1:2", 1, "a b c"), ("3:3", 1, "a b c"), ("2:2", 0, "a b a#2")]
+    ("size", "restarts", "names"),
+    [
+        ("1:2", 1, "a b c"),
+        pytest.param("3:3", 1, "a b c", marks=pytest.mark.long),
+        ("2:2", 0, "a b a#2"),
+    ],
 )
 def test_a_batch_seats_the_nodes_that_would_be_seated_one_by_one(size: str, restarts: int, names: str) -> None:
     everybody = [node(name) for name in names.split()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wander import FATES, Wanderer
@@ -63,6 +64,7 @@ WANTED = [
 ]
 
 
+@pytest.mark.long
 def test_long_random_runs_keep_the_rules_and_show_every_situation_that_they_must() -> None:
     seen: Counter[str] = Counter()
     for seed in range(200):

@@ -53,11 +53,11 @@ def tcpstore_job(launch: Launcher, tmp_path: Path, shared_store: Address) -> Ite
         yield make
 
 
-@pytest.fixture(params=["tcpstore", "etcd"])
+@pytest.fixture(params=["tcpstore", pytest.param("etcd", marks=pytest.mark.long)])
 def job(
     request: pytest.FixtureRequest, launch: Launcher, tmp_path: Path, shared_store: Address, shared_etcd: Cluster | None
 ) -> Iterator[Jobs]:
-    """What holds in one store holds in the other."""
+    """What holds in one store holds in the other. `make test` runs it in the first: both pass the same tests of a store."""
     if request.param == "etcd":
         skip_without_etcd()
     with jobs(launch, tmp_path, shared_store, shared_etcd if request.param == "etcd" else None) as make:

@@ -16,6 +16,7 @@ from launches import TESTS, Ended, Launcher
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "programs"
 RAISES = BENCHMARKS / "raises.py"
 CAUSE = "RuntimeError: the real cause"
+LONG = pytest.mark.long
 WORKERS = ("--nproc-per-node=2", "--max-restarts=0")
 
 
@@ -34,10 +35,17 @@ WAYS: dict[str, tuple[tuple[str | Path, ...], tuple[str, ...]]] = {
     "--run-path": (("--run-path", RAISES), ()),
     "standby": (("--standby", RAISES), ()),
 }
+QUICK = {("plain", 0), ("@record", 1), ("standby", 0)}
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-@pytest.mark.parametrize(("program", "words"), WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(
+    ("program", "words", "rank"),
+    [
+        pytest.param(*WAYS[way], rank, id=f"{way}-{rank}", marks=[LONG] * ((way, rank) not in QUICK))
+        for way in WAYS
+        for rank in (0, 1)
+    ],
+)
 def test_the_rank_that_raised_is_named_however_it_was_started(
     launch: Launcher,
     program: tuple[str | Path, ...],
@@ -49,21 +57,21 @@ def test_the_rank_that_raised_is_named_however_it_was_started(
     assert names(ended, rank, CAUSE)
 
 
-FAILURES = {
-    "ddp": CAUSE,
-    "fsdp2": CAUSE,
-    "loader": "RuntimeError: DataLoader worker",
-    "exit": "exit code 7|killed by SIGABRT while it ended",  # torch may abort a process that ends
-    "repl": CAUSE,
-}
-
-
-@pytest.mark.parametrize(("how", "reason"), FAILURES.items())
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("ddp", CAUSE),
+        pytest.param("fsdp2", CAUSE, marks=LONG),
+        pytest.param("loader", "RuntimeError: DataLoader worker", marks=LONG),
+        ("exit", "exit code 7|killed by SIGABRT while it ended"),  # torch may abort a process that ends
+        pytest.param("repl", CAUSE, marks=LONG),
+    ],
+)
 def test_the_rank_that_failed_is_named_however_it_failed(launch: Launcher, how: str, reason: str) -> None:
     assert names(launch(*WORKERS, RAISES, how, "1").ends(), 1, reason)
 
 
-@pytest.mark.parametrize("how", ["atexit", "thread"])
+@pytest.mark.parametrize("how", ["atexit", pytest.param("thread", marks=LONG)])
 def test_an_exception_is_the_failure_also_if_the_end_of_the_interpreter_hangs(launch: Launcher, how: str) -> None:
     ended = launch(*WORKERS, "--grace=2", RAISES, how, "0").ends()
     assert names(ended, 0, CAUSE)
@@ -83,7 +91,7 @@ def test_a_worker_that_hangs_after_its_exception_and_ignores_sigterm_is_killed_a
     assert re.search(r"still running \d+ s after its exception, killed", ended.err)
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+@pytest.mark.parametrize("method", ["spawn", *(pytest.param(how, marks=LONG) for how in ("fork", "forkserver"))])
 def test_a_function_that_raised_is_named(launch: Launcher, method: str) -> None:
     """By the report that its caller prints."""
     program = BENCHMARKS / "raises_function.py"

@@ -42,7 +42,7 @@ def test_the_death_of_the_leader_costs_running_workers_nothing(on_etcd: Lab) -> 
     on_etcd.ends()
 
 
-@pytest.mark.parametrize("pause_s", [OUTLASTS_S, pytest.param(20.0, marks=pytest.mark.slow)], ids=["short", "20 s"])
+@pytest.mark.parametrize("pause_s", [OUTLASTS_S, pytest.param(20.0, marks=pytest.mark.long)], ids=["short", "20 s"])
 def test_while_the_leader_is_paused_the_others_serve_the_job(on_etcd: Lab, pause_s: float) -> None:
     told = on_etcd.start()
     leader, paused_at = on_etcd.cluster.leader(), time.monotonic()
@@ -96,7 +96,9 @@ def test_an_agent_that_cannot_reach_the_store_is_gone_for_the_others_and_comes_b
     on_etcd.ends()
 
 
-@pytest.mark.parametrize("direction", ["the agent is deaf", "the members are deaf"])
+@pytest.mark.parametrize(
+    "direction", ["the agent is deaf", pytest.param("the members are deaf", marks=pytest.mark.long)]
+)
 def test_who_is_heard_only_one_way_is_gone_as_well(on_etcd: Lab, direction: str) -> None:
     on_etcd.start()
     victim = on_etcd.host("c")
@@ -111,6 +113,7 @@ def test_who_is_heard_only_one_way_is_gone_as_well(on_etcd: Lab, direction: str)
     on_etcd.ends()
 
 
+@pytest.mark.long
 def test_an_agent_that_cannot_reach_one_member_uses_another(on_etcd: Lab) -> None:
     """Each of them another one, so that whoever an agent talks to, one of them loses it."""
     told = on_etcd.start()
@@ -130,6 +133,7 @@ def test_agents_that_reach_the_store_but_not_each_other_try_until_they_do(on_etc
     on_etcd.ends()
 
 
+@pytest.mark.long
 def test_a_member_that_is_cut_off_from_the_others_is_left_by_the_agents(on_etcd: Lab) -> None:
     told = on_etcd.start()
     leader = on_etcd.host_of(on_etcd.cluster.leader())
@@ -151,6 +155,7 @@ def test_an_agent_that_is_paused_past_its_lease_is_gone_and_comes_back(on_etcd: 
     on_etcd.ends()
 
 
+@pytest.mark.long
 def test_an_agent_that_missed_what_is_compacted_reads_afresh(on_etcd: Lab) -> None:
     """While it is cut off, its connections die with the members that they led to, the job moves on, and history goes."""
     on_etcd.start()
@@ -169,6 +174,7 @@ def test_an_agent_that_missed_what_is_compacted_reads_afresh(on_etcd: Lab) -> No
 # --- what an operator does
 
 
+@pytest.mark.long
 def test_a_store_that_is_full_is_waited_for(on_etcd: Lab) -> None:
     told = on_etcd.start()
     for member in on_etcd.cluster.members:
@@ -191,6 +197,7 @@ def raise_alarm(host: str, port: int) -> None:
     connection.close()
 
 
+@pytest.mark.long
 def test_a_role_that_is_revoked_in_mid_job_is_waited_for_and_named(on_etcd: Lab, tmp_path: Path) -> None:
     enable_users(on_etcd.cluster)
     (tmp_path / "password").write_text("secret")

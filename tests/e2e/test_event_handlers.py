@@ -102,6 +102,7 @@ def rendezvous_events(launch: Launcher, *arguments: str) -> list[RdzvEvent]:
     return [RdzvEvent.deserialize(line) for line in lines]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)  # torchrun and two jobs, each with torch
 def test_the_events_of_the_rendezvous_are_torch_s_whatever_handler_the_others_have(launch: Launcher, port: int) -> None:
     job = ("--nnodes=1:2", "--rdzv-id=job", "--rdzv-conf=last_call_timeout=1", f"--rdzv-endpoint=localhost:{port}")

@@ -66,6 +66,7 @@ def test_the_ranks_of_a_wrapped_function_meet_at_ports_that_are_open(lab: Networ
     assert [agent.ends().code for agent in agents] == [0, 0]
 
 
+@pytest.mark.long
 def test_static_nodes_meet_behind_a_firewall_that_is_open_from_the_master_s_port_on(
     lab: Network, launch: Launcher
 ) -> None:
@@ -79,7 +80,7 @@ def test_static_nodes_meet_behind_a_firewall_that_is_open_from_the_master_s_port
     assert [agent.ends().code for agent in agents] == [0, 0]
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_a_node_with_few_ports_has_links_and_a_port_for_the_next_round_or_says_so(
     lab: Network, launch: Launcher, count: int
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from launches import PROGRAMS, Launcher
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 MISSING = "is not here, so nothing is known of it: write"
 
 

@@ -15,6 +15,7 @@ from processes import comes_true, dies, monitor_of
 from seccomp import known, refusing
 from wrapped import FIRST_GATE, LATER, RESTARTS, begun, comes_to, entered, job, needs_torch, returned, told
 
+LONG = pytest.mark.long
 SOFT = ("soft_timeout=0.5", "hard_timeout=20.0")
 
 BEHAVES = PROGRAMS / "behaves.py"
@@ -38,7 +39,7 @@ def test_an_exception_on_one_rank_takes_all_back_into_the_function_in_the_same_p
     assert "boom" in ended.err
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=LONG)])
 def test_a_rank_that_is_killed_is_missed_at_once_and_the_others_go_on(launch: Launcher, rank: int) -> None:
     running = job(launch, f"0:{rank}:kill")
     begun(running)
@@ -87,7 +88,7 @@ def test_where_no_pidfd_is_to_be_had_ranks_are_watched_all_the_same(launch: Laun
     assert ended.err.count("pidfd_open") == 1 and "Traceback" not in ended.err, ended.err
 
 
-@pytest.mark.parametrize("fault", ["sleep", "c", "gil", "livelock"])
+@pytest.mark.parametrize("fault", ["c", "gil", *(pytest.param(each, marks=LONG) for each in ("sleep", "livelock"))])
 def test_a_rank_that_hangs_is_called_back_and_keeps_its_process(launch: Launcher, fault: str) -> None:
     running = job(launch, f"0:1:{fault}", *SOFT)
     first = running.hears(2)
@@ -251,7 +252,9 @@ def test_a_process_that_stands_still_is_killed_at_its_limit_and_the_others_go_on
     assert not re.search("not elastic|not sent by elastic", ended.err)
 
 
-@pytest.mark.parametrize("handler", ["none", "exits", "interrupts", "raises"])
+@pytest.mark.parametrize(
+    "handler", ["none", "raises", *(pytest.param(each, marks=LONG) for each in ("exits", "interrupts"))]
+)
 def test_a_rank_that_its_monitor_ends_for_a_hang_is_started_again_whatever_its_handler_does(
     launch: Launcher, handler: str
 ) -> None:

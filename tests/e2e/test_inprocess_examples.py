@@ -34,6 +34,7 @@ def stood(iteration: int, step: int) -> set[str]:
     return {f"rank {rank} of 2 in iteration {iteration} at step {step}" for rank in (0, 1)}
 
 
+@pytest.mark.long
 def test_a_wrapped_loop_comes_through_faults_with_the_model_and_the_store_that_it_had(
     launch: Launcher, tmp_path: Path
 ) -> None:
@@ -57,6 +58,7 @@ def free_row() -> Iterator[int]:
             host.close()
 
 
+@pytest.mark.long
 def test_a_wrapped_program_comes_through_a_fault_without_any_launcher(
     launch: Launcher, tmp_path: Path, free_row: int
 ) -> None:

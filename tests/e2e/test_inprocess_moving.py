@@ -92,6 +92,7 @@ def test_a_node_that_leaves_by_a_signal_interrupts_the_others_and_their_processe
     assert made.report("a")["restarts"] == 0
 
 
+@pytest.mark.long
 def test_a_node_that_was_silent_for_a_ttl_comes_back_and_the_processes_of_the_others_live_on(
     tcpstore_job: Jobs,
 ) -> None:
@@ -121,6 +122,7 @@ def below_the_minimum(made: Job) -> tuple[Launch, list[Told]]:
     return one, alone
 
 
+@pytest.mark.long
 def test_below_the_minimum_of_nodes_the_ranks_go_on_and_one_that_fails_starts_again_alone(tcpstore_job: Jobs) -> None:
     made = tcpstore_job("2", *SCOPE)
     one, alone = below_the_minimum(made)
@@ -140,6 +142,7 @@ def test_a_node_that_is_drained_while_the_agents_meet_leaves_at_once(tcpstore_jo
     assert not any(is_alive(each.pid) for each in alone)
 
 
+@pytest.mark.long
 def test_ranks_that_give_up_while_the_agents_meet_have_all_start_anew(tcpstore_job: Jobs) -> None:
     made = tcpstore_job("2", *SCOPE)
     one, alone = below_the_minimum(made)

@@ -67,7 +67,9 @@ def test_an_unhealthy_rank_leaves_and_the_others_go_on(launch: Launcher) -> None
     assert "exit code 74" in ended.err
 
 
-@pytest.mark.parametrize("way", ["health_check", "finalize", "abort"])
+@pytest.mark.parametrize(
+    "way", ["abort", *(pytest.param(way, marks=pytest.mark.long) for way in ("health_check", "finalize"))]
+)
 def test_a_rank_that_leaves_and_is_replaced_is_waited_for_like_one_that_is_killed(launch: Launcher, way: str) -> None:
     """One interruption: nobody is in an iteration of one rank."""
     running = job(launch, way, "replace_wait=60", restarts=1, program=PROGRAMS / "unhealthy_once.py")

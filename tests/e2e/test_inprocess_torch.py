@@ -24,7 +24,7 @@ def test_ranks_blocked_in_gloo_come_back_and_meet_in_a_new_group(launch: Launche
     assert len(list(launch.traces.glob("rank_*.ndjson"))) == 3, "for `launch` to replay"
 
 
-@pytest.mark.parametrize("how", ["raises", "closes"])
+@pytest.mark.parametrize("how", ["raises", pytest.param("closes", marks=pytest.mark.long)])
 def test_the_rank_that_raised_is_named_first_and_not_one_that_lost_its_peer(launch: Launcher, how: str) -> None:
     running = launch("--restart-scope=rank", "--nproc-per-node=4", PROGRAMS / "echoes.py", how, "4")
     for iteration in range(1, 5):
@@ -36,6 +36,7 @@ def test_the_rank_that_raised_is_named_first_and_not_one_that_lost_its_peer(laun
     assert begun == ["rank 2"] * 4
 
 
+@pytest.mark.long
 def test_a_rank_that_was_killed_is_named_first_and_not_one_that_lost_its_peer(launch: Launcher) -> None:
     running = launch("--restart-scope=rank", "--nproc-per-node=4", PROGRAMS / "echoes.py", "dies", "1")
     first = re.compile(r"in 1 after 2 (killed by SIGKILL|its process died)")
@@ -50,6 +51,7 @@ RANKS = 4
 AWAITED = (PROGRAMS / "replaced.py", "2", "replace_wait=60")
 
 
+@pytest.mark.long
 def test_a_killed_rank_is_replaced_by_a_standby_before_the_next_iteration_begins(launch: Launcher) -> None:
     """One interruption, the world as large as before, and the weights of a run without any."""
     running = launch("--restart-scope=rank", "--max-restarts=1", "--standby=1", "--nproc-per-node=4", *AWAITED)
@@ -68,6 +70,7 @@ def test_a_killed_rank_is_replaced_by_a_standby_before_the_next_iteration_begins
     assert "1 worker of this node started again alone, 1 restart of wrapped functions" in ended.err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("way", "ranks"), [("raises", 3), ("dies", 2)])
 def test_ranks_that_wait_for_the_store_of_rank_0_come_back_when_it_is_gone(
     launch: Launcher, way: str, ranks: int

@@ -34,6 +34,7 @@ def pids(told: list[Told]) -> list[int]:
     return [each.pid for each in told]
 
 
+@pytest.mark.long
 def test_the_ranks_of_the_other_nodes_outlive_the_store_that_is_lost_with_its_node(tcpstore_job: Jobs) -> None:
     made = tcpstore_job("1:3", *SCOPE, own_store=True)
     agents = made.nodes("abc", program=LOSS)
@@ -48,6 +49,7 @@ def test_the_ranks_of_the_other_nodes_outlive_the_store_that_is_lost_with_its_no
     assert [made.report(name)["restarts"] for name in "abc"] == [0, 0, 0]
 
 
+@pytest.mark.long
 def test_the_ranks_of_the_other_nodes_outlive_a_member_of_etcd_that_is_lost_with_a_node(
     launch: Launcher, tmp_path: Path, shared_store: Address
 ) -> None:
@@ -88,6 +90,7 @@ def test_a_wrapper_that_gives_up_on_one_node_has_all_processes_start_anew(tcpsto
     assert [made.report(name)["restarts"] for name in "ab"] == [1, 1]
 
 
+@pytest.mark.long
 def test_a_rank_that_its_monitor_ends_is_started_again_alone_and_the_other_node_s_outlives_it(
     tcpstore_job: Jobs,
 ) -> None:
@@ -100,6 +103,7 @@ def test_a_rank_that_its_monitor_ends_is_started_again_alone_and_the_other_node_
     assert codes(agent.ends() for agent in agents) == [0, 0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", LIMITS)
 def test_when_the_launcher_has_no_restart_either_both_nodes_name_the_rank_that_gave_up(
     tcpstore_job: Jobs, way: str

@@ -92,7 +92,7 @@ def test_with_a_fixed_number_of_nodes_every_status_names_the_lost_node(job: Jobs
     assert codes(end(again)) == [0, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_thousand_connections_that_are_idle_or_say_garbage_harm_nobody(tcpstore_job: Jobs) -> None:
     made = three(tcpstore_job)
     agents = made.nodes("abc")

@@ -33,6 +33,7 @@ def test_many_restarts_in_one_process_leave_nothing_behind(launch: Launcher) -> 
 
 
 @needs_torch
+@pytest.mark.long
 @pytest.mark.timeout(0)
 def test_restarts_of_a_gloo_call_leave_descriptors_threads_and_memory_as_they_were(launch: Launcher) -> None:
     """The connections of the other rank break when one fails, so both may record a failure."""

@@ -79,6 +79,7 @@ def test_a_name_that_is_never_known_ends_the_wait_with_the_code_of_the_rendezvou
     assert f"gave up: store master:{PORT} did not answer" in ended.err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("endpoint", ["address", "name"])
 def test_gloo_connects_nodes_whose_own_names_lead_to_the_loopback(
     lab: Network, launch: Launcher, endpoint: str

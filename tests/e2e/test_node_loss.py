@@ -173,7 +173,7 @@ def test_a_node_that_wakes_up_evicted_stops_its_workers_and_comes_back_as_a_newc
     assert_nothing_charged(elastic, "ab")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_node_that_is_paused_for_20_s_at_the_real_spans_is_lost_once_and_comes_back(job: Jobs) -> None:
     elastic = job("1:2", "--last-call=1000", conf="")
     agents = elastic.nodes("ab")

@@ -13,7 +13,7 @@ from launches import TESTS, Launcher
 from processes import dies
 
 TRAIN = TESTS.parent / "examples" / "digits" / "train.py"
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 
 
 @only_in("etcd")

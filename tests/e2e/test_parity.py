@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PARITY = Path(__file__).parents[2] / "benchmarks" / "parity.py"
 
 
+@pytest.mark.long
 def test_a_few_command_lines_differ_from_torchrun_in_nothing_without_a_reason(nothing_left: str) -> None:
     command = [sys.executable, str(PARITY), "--quick"]
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

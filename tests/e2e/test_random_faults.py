@@ -36,7 +36,12 @@ def length(request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("length", "options"), [(STEPS, ()), (STANDBYS_STEPS, (STANDBY,))], ids=["workers", "standbys"], indirect=["length"]
+    ("length", "options"),
+    [
+        pytest.param(STEPS, (), id="workers"),
+        pytest.param(STANDBYS_STEPS, (STANDBY,), id="standbys", marks=pytest.mark.long),
+    ],
+    indirect=["length"],
 )
 def test_random_faults_lose_nothing(on_etcd: Lab, length: tuple[int, int], options: tuple[str, ...]) -> None:
     """With standbys reapers are killed too, standbys, and workers that were one."""

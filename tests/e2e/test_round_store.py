@@ -37,6 +37,7 @@ def test_a_rank_0_that_ends_first_takes_no_store_along(tcpstore_job: Jobs) -> No
     assert codes(agent.ends() for agent in agents) == [0, 0]
 
 
+@pytest.mark.long
 def test_each_round_has_a_store_and_a_port_of_its_own(tcpstore_job: Jobs) -> None:
     both = tcpstore_job("2", "--max-restarts=2", own_store=True)
     agents = both.nodes("ab", program=(LATE, "2"))
@@ -59,7 +60,7 @@ def test_no_round_finds_what_the_last_one_wrote(tcpstore_job: Jobs) -> None:
     assert codes(end(agents)) == [0, 0]
 
 
-@pytest.mark.parametrize("first", ["0", "1"])
+@pytest.mark.parametrize("first", ["0", pytest.param("1", marks=pytest.mark.long)])
 def test_who_serves_is_told_by_the_first_node_to_all(tcpstore_job: Jobs, first: str) -> None:
     """The agent that serves the job's store may not be the first one. Then rank 0 serves, as where no agent serves."""
     both = tcpstore_job("2", own_store=True)
@@ -74,7 +75,7 @@ def test_who_serves_is_told_by_the_first_node_to_all(tcpstore_job: Jobs, first: 
     assert codes(agent.ends() for agent in agents) == [143, 143]
 
 
-@pytest.mark.parametrize("options", [("--restart-scope=rank",), ()])
+@pytest.mark.parametrize("options", [("--restart-scope=rank",), pytest.param((), marks=pytest.mark.long)])
 def test_rank_0_serves_where_workers_start_again_alone_and_where_no_agent_serves(
     job: Jobs, options: tuple[str, ...]
 ) -> None:

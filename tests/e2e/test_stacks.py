@@ -70,8 +70,14 @@ def all_hang(agents: list[Launch], count: int, odd: str) -> list[Told]:
     return told
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("job", "how"), [*zip(cycle(["tcpstore", "etcd"]), ODD, strict=False)], indirect=["job"])
+@pytest.mark.parametrize(
+    ("job", "how"),
+    [
+        pytest.param(store, how, marks=[pytest.mark.long] * (how != "stopped"))
+        for store, how in zip(cycle(["tcpstore", "etcd"]), ODD, strict=False)
+    ],
+    indirect=["job"],
+)
 def test_the_report_of_both_nodes_names_the_rank_that_hangs_elsewhere(
     job: Jobs, launch: Launcher, tmp_path: Path, how: str
 ) -> None:

@@ -202,7 +202,7 @@ def test_without_the_option_an_agent_imports_nothing_of_standbys(launch: Launche
     assert launch.command(sys.executable, "-c", program).ends().out == "[]\n"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_torch_in_a_standby(launch: Launcher) -> None:
     """It does what it did in a fresh worker. (The name is short: multiprocessing's sockets lie below the test's folder.)"""
     running = launch("--standby", "--nproc-per-node=2", "--max-restarts=1", PROGRAMS / "common_ways.py")

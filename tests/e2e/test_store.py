@@ -49,7 +49,7 @@ def test_of_several_agents_on_the_endpoints_host_one_serves_the_store(tcpstore_j
 
 @pytest.mark.parametrize(
     ("pause_s", "conf"),
-    [(4.0, None), pytest.param(8.0, "", marks=pytest.mark.slow)],
+    [(4.0, None), pytest.param(8.0, "", marks=pytest.mark.long)],
     ids=["short spans", "real spans"],
 )
 def test_while_the_store_is_paused_workers_run_on_and_afterwards_nobody_is_evicted(
@@ -75,7 +75,9 @@ def helper(token: str) -> int:
     return server
 
 
-@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP])
+@pytest.mark.parametrize(
+    "signum", [signal.SIGKILL, pytest.param(signal.SIGSEGV, marks=pytest.mark.long), signal.SIGSTOP]
+)
 def test_a_store_whose_helper_alone_is_lost_is_served_again_and_costs_nobody_anything(
     tcpstore_job: Jobs, nothing_left: str, signum: signal.Signals
 ) -> None:
@@ -96,6 +98,7 @@ def test_a_store_whose_helper_alone_is_lost_is_served_again_and_costs_nobody_any
     assert f"this node serves store {both.store} again" in ended[0].err
 
 
+@pytest.mark.long
 def test_a_job_of_one_node_ends_well_however_often_its_store_is_lost(tcpstore_job: Jobs, nothing_left: str) -> None:
     one = tcpstore_job("1", "--max-restarts=0", own_store=True)
     agents = one.nodes("a")

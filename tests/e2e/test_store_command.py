@@ -91,7 +91,7 @@ def job_at(job: Job, address: Address) -> Job:
     return job
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.long)])
 def test_it_serves_from_its_first_line_on_until_a_signal_comes(nothing_left: str, signum: signal.Signals) -> None:
     """The signal reaches the whole process group, as Ctrl-C does."""
     with command() as process:

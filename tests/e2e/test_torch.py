@@ -12,7 +12,6 @@ import pytest
 from launches import PROGRAMS, TESTS, Launcher, launcher
 
 TRAIN = TESTS.parent / "examples" / "digits" / "train.py"
-pytestmark = pytest.mark.slow
 
 
 def test_every_attempt_connects_at_once_and_on_a_port_of_its_own(launch: Launcher) -> None:
@@ -45,6 +44,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return weights
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("standby", [(), STANDBY], ids=["new workers", "standbys"])
 def test_a_training_whose_worker_is_killed_ends_with_the_weights_of_an_undisturbed_one(
     launch: Launcher, tmp_path: Path, undisturbed: dict[str, Any], standby: tuple[str, ...]

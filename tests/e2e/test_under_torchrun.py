@@ -115,6 +115,7 @@ def test_when_one_agent_has_failed_for_good_the_other_ends_too_and_leaves_no_wor
     assert dies(told[0].pid)
 
 
+@pytest.mark.long
 def test_the_agents_meet_in_any_store_of_ours(torchrun: Torchrun, shared_etcd: Cluster | None) -> None:
     skip_without_etcd()
     assert shared_etcd

@@ -24,6 +24,7 @@ time.sleep(0.5)
 """
 
 
+@pytest.mark.long
 def test_a_timer_of_torch_s_client_that_expires_kills_the_worker_and_the_job_restarts(
     launch: Launcher, tmp_path: Path
 ) -> None:

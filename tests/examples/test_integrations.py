@@ -43,7 +43,7 @@ def launch(tmp_path: Path) -> Iterator[Launcher]:
         yield start
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("package", "script"), [("lightning_fabric", "fabric"), ("accelerate", "accelerate")])
 def test_a_framework_trains_in_workers_of_the_launcher_and_a_smaller_world_goes_on_from_its_checkpoint(
     launch: Launcher, tmp_path: Path, package: str, script: str

@@ -71,6 +71,7 @@ def test_who_fails_or_is_slow_with_both_partners_is_bad() -> None:
     assert bad_ranks([{(0, 1): 0.1, (2, 3): 0.2}, {(1, 2): 0.3, (3, 0): None}], 1.0) == []
 
 
+@pytest.mark.long
 def test_a_node_that_breaks_its_pairs_is_named(launch: Launcher, tmp_path: Path) -> None:
     script = tmp_path / "breaks.py"
     script.write_text(BREAKS.format(folder=str(FOLDER)))

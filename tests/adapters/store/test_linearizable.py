@@ -18,7 +18,7 @@ ROUND = 25
 """So many faults happen to one register."""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("store", ["tcpstore", "etcd"])
 def test_what_clients_were_told_can_be_told_in_one_order(
     store: str,
