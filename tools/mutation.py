@@ -308,6 +308,7 @@ def tested(test: str) -> Answer:
     """Return the name of a directed test if it fails."""
     os.chdir(ROOT)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # to look for plug-ins takes longer than most tests
+    gc.freeze()  # pytest collects twice at its end, which would go through all that the parent has imported
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
