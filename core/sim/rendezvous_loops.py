@@ -18,28 +18,22 @@ from ..properties.law import Law
 from ..rendezvous import (
     Answer,
     Arrive,
-    Close,
-    Complete,
     Counted,
     Did,
-    Drain,
     Draw,
     Drawn,
-    End,
     Errand,
     Evict,
     Gather,
     Heartbeats,
     Idle,
     Input,
-    Leave,
     Linked,
     Look,
     Missed,
     NoState,
     Observe,
     Outcome,
-    Overdue,
     Passed,
     Pause,
     Prepared,
@@ -232,7 +226,7 @@ class RendezvousLoops:
                     under_way = process.client.agenda.operation
                     insists = under_way is not None and under_way.forced
                     self.witness.judge.saw(Operated(edit, process.held.state, insists, process.launch.names))
-                elif type(edit) in JUDGED:
+                else:
                     if isinstance(edit, Arrive):
                         self._judges_newcomer(process)
                     self.witness.judge.saw(Decided(process.held, edit, process.client.asked_at))
@@ -338,8 +332,6 @@ class RendezvousLoops:
             slept(process, now)
 
 
-JUDGED = frozenset({Arrive, End, Leave, Complete, Overdue, Close, Drain})
-"""The edits whose cause is judged when they are decided."""
 TURNED = frozenset({Write, Look, Wait, Observe, Propose, Gather})
 """The asks that a turn makes."""
 UNANSWERED = frozenset({Silent, Unknown})
