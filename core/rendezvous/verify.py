@@ -204,7 +204,8 @@ def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Findi
         yield "V11", f"the quorum moved from version {before.quorum_at} to {after.quorum_at}"
     if after.failures == before.failures and after.ended == before.ended:
         return
-    if not _is_refund(before, after):
+    is_forgiven = before.complete and after.failures == 0 and after.ended == before.ended
+    if not (is_forgiven or _is_refund(before, after)):
         yield "B2", f"{before.failures} failures became {after.failures} within round {after.round}"
 
 

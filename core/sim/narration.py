@@ -16,6 +16,7 @@ from ..rendezvous import (
     Drain,
     End,
     Evict,
+    Forgive,
     Leave,
     Overdue,
     RendezvousState,
@@ -62,6 +63,8 @@ def verb(edit: Deed) -> str:
             return f"completes round {round}"
         case Overdue(round):
             return f"waits no longer in round {round}"
+        case Forgive(round):
+            return f"forgives the failures before round {round}"
         case Together(proposals):
             return f"writes for {', '.join(map(name, proposals))}"
         case Close(verdict):
