@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from ..group import Phase, Stopped
 from ..group.state import KILL_S, Closed, Drained, Gone, Over, Refused, Unawaited
-from ..rendezvous import Arrive, Close, Complete, Drain, End, Forgive, Held, Leave, Overdue, RendezvousState, Status
+from ..rendezvous import Arrive, Close, Complete, Drain, End, Held, Leave, Overdue, RendezvousState, Status
 from ..rendezvous.context import GROWN_RUNS, Handler
-from ..rendezvous.handlers import FORGIVES_S, close, drain, join, leave, linger, watch
+from ..rendezvous.handlers import close, drain, join, leave, linger, watch
 from ..rendezvous.operations import LINGER_S
 from ..world import Node, Verdict, Why
 from .facts import Decided, GaveUp, Operated, Stepped, WaitsForever
@@ -280,20 +280,6 @@ def _last_call(held: Held) -> float:
 def _waits_for_drained(state: RendezvousState) -> bool:
     """Return True if a drained node will end the round itself, once its workers are ready."""
     return any(seat.status is Status.IN and seat.notice for seat in state.seats.values())
-
-
-@law("failures are forgiven", Decided)
-def B6(judge: Judge, it: Decided) -> Answers:
-    """Failures are forgiven only after the node has seen for a day that the register of the round does not change."""
-    if not isinstance(it.edit, Forgive):
-        return
-    yield ARMED
-    if not has_lasted(seen := judge.past(it.held.node).seen(_unchanged, it.at), FORGIVES_S):
-        yield f"{it.held.node} forgives failures, {seen:g} s after the last change"
-
-
-def _unchanged(state: RendezvousState) -> object:
-    return (state.life, state.version) if state.complete and not state.closed else None
 
 
 @law("a node leaves", Decided)

@@ -72,13 +72,6 @@ class Overdue:
 
 
 @frozen
-class Forgive:
-    """Forget the failures that the job has spent, because this round has run for long."""
-
-    round: int
-
-
-@frozen
 class Close:
     """Close the job with this verdict."""
 
@@ -128,7 +121,7 @@ class Together:
     proposals: Mapping[Node, Proposal]
 
 
-Edit = Arrive | Leave | End | Done | Reserve | Evict | Complete | Overdue | Forgive | Close | Drain | Together
+Edit = Arrive | Leave | End | Done | Reserve | Evict | Complete | Overdue | Close | Drain | Together
 
 
 @frozen

@@ -12,22 +12,7 @@ from typing import assert_never
 
 from ..evolving import evolve
 from ..world import Ending, Node, Notice, Profile, Verdict, Why
-from .actions import (
-    Arrive,
-    Close,
-    Complete,
-    Done,
-    Drain,
-    Edit,
-    End,
-    Evict,
-    Forgive,
-    Leave,
-    Overdue,
-    Proposal,
-    Reserve,
-    Together,
-)
+from .actions import Arrive, Close, Complete, Done, Drain, Edit, End, Evict, Leave, Overdue, Proposal, Reserve, Together
 from .rank_order import in_rank_order
 from .state import AWAY, LOST_MAX, MEMBERS, Ended, Failing, RendezvousState, Seat, Status, known_as, status_of
 
@@ -64,9 +49,6 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
         case Overdue(round):
             late = frozenset(state.expected)
             return _drop(state, late) if late and not state.complete and round == state.round else state
-        case Forgive(round):
-            spent = state.complete and round == state.round and state.failures
-            return evolve(state, failures=0) if spent else state
         case Close(verdict):
             return evolve(state, closed=verdict)
         case Drain(node, notice):

@@ -21,7 +21,6 @@ from .actions import (
     Evict,
     Fail,
     Finish,
-    Forgive,
     Leave,
     Over,
     Overdue,
@@ -34,8 +33,6 @@ from .context import GROWN_RUNS, Context, Fact, gone
 from .refusals import barred_by, refused
 from .state import AWAY, Status
 
-FORGIVES_S = 86_400.0
-"""A register that has not changed for this long is that of a job which runs well."""
 END_JITTER = 0.0002
 """Seconds per other member over which the members spread their writes when a round fails."""
 
@@ -98,8 +95,6 @@ def watch(ctx: Context, deadline: float) -> Action:
         return Leave()
     if ctx.now >= (upscale := _upscale_at(ctx)):
         return End(state.round, Why.UPSCALE)
-    if ctx.now >= _forgives_at(ctx):
-        return Forgive(state.round)
     return Sync(min(barrier, upscale))
 
 
@@ -247,13 +242,6 @@ def _overdue_at(ctx: Context) -> float:
     waits = ctx.status in (Status.IN, Status.WAITING)
     missing = waits and ctx.state is not None and ctx.state.expected
     return ctx.due(Fact.OPEN, ctx.settings.overdue_timeout) if missing else math.inf
-
-
-def _forgives_at(ctx: Context) -> float:
-    """Return when I forget the failures. No timer waits for it: I look at heartbeats anyway."""
-    state, held_at = ctx.state, ctx.held.held_at
-    forgives = state is not None and state.failures and ctx.me == ctx.coordinator
-    return held_at + FORGIVES_S if forgives and held_at is not None else math.inf
 
 
 def _last_call_at(ctx: Context) -> float:

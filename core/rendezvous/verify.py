@@ -204,8 +204,7 @@ def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Findi
         yield "V11", f"the quorum moved from version {before.quorum_at} to {after.quorum_at}"
     if after.failures == before.failures and after.ended == before.ended:
         return
-    is_forgiven = before.complete and after.failures == 0 and after.ended == before.ended
-    if not (is_forgiven or _is_refund(before, after)):
+    if not _is_refund(before, after):
         yield "B2", f"{before.failures} failures became {after.failures} within round {after.round}"
 
 

@@ -16,7 +16,6 @@ from ..rendezvous import (
     Drain,
     End,
     Evict,
-    Forgive,
     Leave,
     Overdue,
     RendezvousState,
@@ -63,8 +62,6 @@ def verb(edit: Deed) -> str:
             return f"completes round {round}"
         case Overdue(round):
             return f"waits no longer in round {round}"
-        case Forgive(round):
-            return f"forgives the failures before round {round}"
         case Together(proposals):
             return f"writes for {', '.join(map(name, proposals))}"
         case Close(verdict):

@@ -51,7 +51,6 @@ from elastic.core.rendezvous import (
     Done,
     Drain,
     Edit,
-    Forgive,
     Held,
     Leave,
     Overdue,
@@ -72,7 +71,6 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous import Close as CloseJob
 from elastic.core.rendezvous import End as EndEdit
 from elastic.core.rendezvous.context import Handler, Suspect
-from elastic.core.rendezvous.handlers import FORGIVES_S
 from elastic.core.rendezvous.sightings import Sighting, Sightings
 from elastic.core.world import Ending, Endpoint, Notice, Party, Profile, Verdict, Why
 
@@ -388,13 +386,6 @@ def test_no_chore_is_done_before_its_time(state: RendezvousState, edit: Edit, be
     assert broken(*seen, Slept(node("a"), 3.0), decides(state, edit, 11.0)) == "O4"
     assert broken(*seen, Holds(holding("a", CLOSED, SPANS), 8.0), decides(state, edit, 10.0)) == "O4"
     assert broken(*seen, Holds(holding("a", before, SPANS), 8.0), decides(state, edit, 10.0)) == "O4"
-
-
-def test_failures_are_forgiven_after_a_day_without_a_change() -> None:
-    again = arrived(OPEN, "a b")
-    seen = Holds(holding("a", OPEN, SPANS), 0.0), Holds(holding("a", again, SPANS), 1.0)
-    assert broken(*seen, decides(again, Forgive(1), 1 + FORGIVES_S)) is None
-    assert broken(*seen, decides(again, Forgive(1), FORGIVES_S)) == "B6"
 
 
 def test_a_newcomer_waits_for_its_party_and_once_that_is_there_no_longer_than_alone() -> None:

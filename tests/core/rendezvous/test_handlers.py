@@ -35,7 +35,6 @@ from elastic.core.rendezvous import (
     Evict,
     Fail,
     Finish,
-    Forgive,
     Held,
     Leave,
     Limits,
@@ -60,7 +59,7 @@ from elastic.core.rendezvous import (
     watch,
 )
 from elastic.core.rendezvous.context import Handler, context
-from elastic.core.rendezvous.handlers import FORGIVES_S, declare_dead
+from elastic.core.rendezvous.handlers import declare_dead
 from elastic.core.rendezvous.memory import marked
 from elastic.core.rendezvous.state import Status, successor
 from elastic.core.world import (
@@ -688,17 +687,6 @@ def test_watch_the_last_call_of_the_exit_barrier_is_its_deadline() -> None:
 )
 def test_watch_ignores_a_past_barrier_deadline_until_the_node_is_done(state: RendezvousState) -> None:
     assert action(watch, holding("a", state, ran=0), now=10, deadline=10) == Sync(math.inf)
-
-
-def test_watch_the_coordinator_forgives_the_failures_of_a_job_that_runs_well() -> None:
-    again = arrived(edited(running(restarts=1), "a", End(0, Why.FAILED)), "a b")
-    held = {slot: evolve(holding(slot, again, ran=1), held_at=5.0) for slot in ("a", "b")}
-    assert action(watch, held["a"], now=5 + FORGIVES_S) == Forgive(1)
-    assert action(watch, held["a"], now=4 + FORGIVES_S) == Sync(math.inf)
-    assert action(watch, held["b"], now=5 + FORGIVES_S) == Sync(math.inf)
-    assert action(watch, holding("a", running(), ran=0), now=2 * FORGIVES_S) == Sync(math.inf)
-    assert edited(again, "a", Forgive(1)).failures == 0 and again.failures == 1
-    assert edited(again, "a", Forgive(0)) is again
 
 
 def test_watch_ends_the_round_for_a_newcomer_with_room_that_has_waited() -> None:

@@ -12,7 +12,6 @@ from elastic.core.rendezvous import (
     End,
     Evict,
     Finish,
-    Forgive,
     Held,
     Leave,
     Over,
@@ -209,7 +208,6 @@ def test_a_reserve_in_an_open_round_is_refused() -> None:
 
 def test_a_mark_is_told_in_words() -> None:
     assert verb(Reserve(3)) == "is a reserve in round 3"
-    assert verb(Forgive(3)) == "forgives the failures before round 3"
 
 
 def test_a_reserve_whose_process_is_dead_is_buried_once() -> None:
