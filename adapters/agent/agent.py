@@ -6,7 +6,6 @@ inbox. The agent's thread alone holds the group. It also starts the workers, bec
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from signal import Signals
@@ -40,7 +39,7 @@ from ..report.news import (
     WatchdogTold,
 )
 from ..signals import signals_as_events
-from ..store.notes import HOSTS, UNFIT, HostNote
+from ..store.notes import UNFIT
 from ..store.port import Backend, StoreError
 from ..workers.start.attempts import worker_logs
 from ..workers.start.spawner import Executor, Here, Spawner
@@ -160,7 +159,6 @@ class Agent:
             self._effects.tell_of_watchdog("watchdog started")
             for part in parts:
                 part.start()
-            self._peers.tell(HOSTS, HostNote(len(os.sched_getaffinity(0))))
             return self._run()
 
     def _run(self) -> Result:

@@ -20,7 +20,6 @@ from ..terminal import printable
 from .notes import (
     ENDED,
     FAULTS,
-    HOSTS,
     PROPOSALS,
     QUERY,
     REPLIES,
@@ -29,7 +28,6 @@ from .notes import (
     UNFIT,
     EarlyEnds,
     Entrant,
-    HostNote,
     StandbyNote,
 )
 from .port import Folder, Log, Record, Shelf
@@ -58,10 +56,6 @@ class _Ends(Struct):
     ends: list[tuple[_Rank, Annotated[str, Meta(pattern="^[0-9T:.+-]*$", max_length=_WHEN_MAX)]]]
 
 
-class _Host(Struct):
-    cpus: _Rank
-
-
 class _Query(Struct):
     id: _Id
     round: _Rank
@@ -77,7 +71,6 @@ class _Reply(Struct):
 _encoder = msgspec.json.Encoder()
 _notes = msgspec.json.Decoder(_Note)
 _ends = msgspec.json.Decoder(_Ends)
-_hosts = msgspec.json.Decoder(_Host)
 _queries = msgspec.json.Decoder(_Query)
 _replies = msgspec.json.Decoder(_Reply)
 
@@ -90,10 +83,6 @@ def _note(data: bytes) -> StandbyNote:
 def _early_ends(data: bytes) -> EarlyEnds:
     wire = _ends.decode(data)
     return EarlyEnds(wire.round, tuple(wire.ends))
-
-
-def _host(data: bytes) -> HostNote:
-    return HostNote(_hosts.decode(data).cpus)
 
 
 def _query(data: bytes) -> Query:
@@ -124,7 +113,6 @@ _CODECS: Mapping[str, _Codec] = {
     STANDBYS.name: _Codec(lambda note: _encoder.encode(asdict(note)), _note, BYTES_MAX),
     ENDED.name: _Codec(lambda note: _encoder.encode(asdict(note)), _early_ends, ENDED_BYTES_MAX),
     STACKS.name: _Codec(codec.encode_stacks, codec.decode_stacks, codec.STACKS_BYTES_MAX),
-    HOSTS.name: _Codec(lambda note: _encoder.encode(asdict(note)), _host, BYTES_MAX),
     QUERY.name: _Codec(lambda query: _encoder.encode(asdict(query)), _query, BYTES_MAX),
     REPLIES.name: _Codec(_reply_bytes, _reply, REPLY_BYTES_MAX),
     PROPOSALS.name: _Codec(codec.encode_proposal, codec.decode_proposal, codec.PROPOSAL_BYTES_MAX),

@@ -42,13 +42,6 @@ class StandbyNote:
     """None if no standby has been ready yet."""
 
 
-@frozen
-class HostNote:
-    """The host of one node, for people: how many CPUs its agent may use."""
-
-    cpus: int
-
-
 def _first_ends(ends: tuple[tuple[int, str], ...]) -> tuple[tuple[int, str], ...]:
     return ends[:SEEN_MAX]
 
@@ -74,7 +67,6 @@ STANDBYS = Shelf[StandbyNote]("standbys")
 ENDED = Shelf[EarlyEnds]("ended", is_large=True)
 STACKS = Shelf[Stacks]("stacks", is_large=True, owner=lambda stacks: stacks.node)
 """They tell where a node's workers were when they were stopped last."""
-HOSTS = Shelf[HostNote]("host")
 QUERY = Shelf[Query]("query", lasts_s=LASTS_S)
 REPLIES = Shelf[Reply]("reply", is_large=True, owner=lambda reply: reply.stacks.node, under=QUERY)
 PROPOSALS = Shelf[Proposal]("wish")
@@ -86,11 +78,9 @@ FAULTS = Log[Fault](
     is_large=True,
 )
 UNFIT = Log[Unfit]("unfit", 0, UNFIT_MAX, lambda unfit: spelled(unfit.node))
-GOING = (PROPOSALS, STANDBYS, ENDED, HOSTS)
+GOING = (PROPOSALS, STANDBYS, ENDED)
 """A node that goes takes its records of these along."""
-_SHELVES: Mapping[str, Shelf[Any]] = {
-    each.name: each for each in (STANDBYS, ENDED, STACKS, HOSTS, QUERY, REPLIES, PROPOSALS)
-}
+_SHELVES: Mapping[str, Shelf[Any]] = {each.name: each for each in (STANDBYS, ENDED, STACKS, QUERY, REPLIES, PROPOSALS)}
 _LOGS: Mapping[str, Log[Any]] = {each.name: each for each in (FAULTS, UNFIT)}
 
 

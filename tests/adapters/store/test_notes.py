@@ -14,7 +14,6 @@ from elastic.adapters.store.note_codec import BYTES_MAX, ENDED_BYTES_MAX, decode
 from elastic.adapters.store.notes import (
     ENDED,
     FAULTS,
-    HOSTS,
     PROPOSALS,
     QUERY,
     REPLIES,
@@ -22,7 +21,6 @@ from elastic.adapters.store.notes import (
     STANDBYS,
     UNFIT,
     EarlyEnds,
-    HostNote,
     Notes,
     StandbyNote,
     entering,
@@ -55,11 +53,6 @@ def notes(board: MemoryBackend) -> Notes:
 @pytest.mark.parametrize("note", [StandbyNote(0, None), StandbyNote(65_536, 0.0), StandbyNote(2, 1.25)])
 def test_a_note_is_read_as_it_was_written(note: StandbyNote) -> None:
     assert decoded(STANDBYS, encoded(STANDBYS, note)) == note
-
-
-def test_a_host_is_read_as_it_was_written() -> None:
-    assert decoded(HOSTS, encoded(HOSTS, HostNote(64))) == HostNote(64)
-    assert decoded(HOSTS, encoded(HOSTS, HostNote(-1))) is None
 
 
 def test_the_ends_of_a_node_s_workers_are_read_as_they_were_written_and_are_bounded() -> None:
