@@ -10,10 +10,11 @@ from ..core.rendezvous import Raise, RendezvousState, Request, close
 from ..core.world import Ending, Verdict, Why
 from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED
 from .option import Command, parameters
-from .render.text import count, say
+from .render.text import at, count, say
 from .running_job import NO_NODE, JobOptions, RunningJob, opened, register_of, say_no_job, say_not_taken
 
 EPILOG = """\b
+  elastic cancel --rdzv-id=train42                              (a job of yours on this host)
   elastic cancel --rdzv-endpoint=gpu-01 --rdzv-id=train42
   elastic cancel --rdzv-backend=etcd --rdzv-endpoint=etcd-1:2379 --rdzv-id=train42
 \b
@@ -42,7 +43,7 @@ cancel = Command(
 
 
 def _cancel(options: JobOptions) -> int:
-    with opened(options) as job:
+    with opened(options, acts=True) as job:
         before = register_of(job, "cancel")
         if before is None:
             return RENDEZVOUS
@@ -61,6 +62,6 @@ def _told(job: RunningJob, before: RendezvousState, answer: object) -> int:
     is_new = before.closed is None and answer.why is Why.OPERATOR
     nodes = f": {count(len(before.present), 'node')} told to stop" if is_new else " already"
     say(
-        f"job {job.run_id} at {job.store} {'is' if is_new else 'was'} {answer.ending.value} in round {answer.round}{nodes}"
+        f"job {job.run_id} {at(job.store)} {'is' if is_new else 'was'} {answer.ending.value} in round {answer.round}{nodes}"
     )
     return SUCCEEDED if answer.ending is Ending.CANCELLED else FAILED

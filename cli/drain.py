@@ -16,10 +16,11 @@ from . import values
 from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED
 from .mistakes import Mistake
 from .option import Command, Section, parameters
-from .render.text import count, say
+from .render.text import at, count, say
 from .running_job import NO_NODE, JobOptions, RunningJob, opened, register_of, say_no_job, say_not_taken
 
 EPILOG = """\b
+  elastic drain gpu-03 --rdzv-id=train42                        (a job of yours on this host)
   elastic drain gpu-03 --rdzv-endpoint=gpu-01 --rdzv-id=train42
   elastic drain gpu-03 --deadline=600 --rdzv-endpoint=gpu-01 --rdzv-id=train42
 \b
@@ -65,7 +66,7 @@ drain = Command(
 
 
 def _drain(name: str, options: DrainOptions) -> int:
-    with opened(options) as job:
+    with opened(options, acts=True) as job:
         state = register_of(job, "drain")
         if state is None:
             return RENDEZVOUS
@@ -126,7 +127,7 @@ def _told(job: RunningJob, state: RendezvousState, node: Node, notice: Notice, a
             overridden = (
                 f" · --force overrides: {reason}" if (reason := " · ".join(_reasons_against(state, node))) else ""
             )
-            say(f"job {job.run_id} at {job.store}: {name} leaves within {notice.deadline_s:g} s, {stay}{overridden}")
+            say(f"job {job.run_id} {at(job.store)}: {name} leaves within {notice.deadline_s:g} s, {stay}{overridden}")
             return SUCCEEDED
         case Verdict(Ending() as ending):
             say(f"elastic drain: job {job.run_id} is over: {ending.value}", err=True)

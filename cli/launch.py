@@ -28,7 +28,7 @@ from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Tr
 from ..adapters.signals import signals_as_events
 from ..adapters.store.connection import AgentConnection
 from ..adapters.store.port import Backend
-from ..adapters.store.relay.relay_server import Relay
+from ..adapters.store.relay.relay_server import OwnJob, Relay
 from ..adapters.terminal import printed, why
 from ..adapters.threads import NoThread
 from ..adapters.workers.devices.count import few_cpus
@@ -44,6 +44,7 @@ from ..core.world import Node, Why
 from . import places, slurm, tokens
 from .agent_settings import finished_is_ok, launch_settings, script_program
 from .exit_codes import UNFIT, exit_code
+from .how_to_ask import how_to_ask
 from .launch_options import LaunchOptions, lines_without_effect
 from .manual import EPILOG, Manual
 from .mistakes import Mistake
@@ -190,8 +191,9 @@ def _launched(
         last.closes(partial(connection.close, settings.rendezvous.ttl))
         status.serves_store = connection.serves
         evictions, patience = Evictions(), Patience()
-        if relay := _relay(connection, evictions):
+        if relay := _relay(connection, evictions, settings):
             closing.closes(relay.close)
+        status.begins(connection.place, how_to_ask(options, settings.run_id, connection.place, here=relay is not None))
         settings = evolve(settings, relay=relay.path if relay else "", serves_store=connection.serves)
         orphans = Orphans(connection.children) if adopts else None
         for warning in filter(None, (kernel.slower(), protection.warning())):
@@ -380,10 +382,13 @@ def _stderr() -> TextIO:
     return sys.stderr
 
 
-def _relay(connection: AgentConnection, evictions: Evictions) -> Relay | None:
-    """Return what the workers reach the store by. A host that cannot have one runs without: a worker that needs it fails."""
+def _relay(connection: AgentConnection, evictions: Evictions, settings: LaunchSettings) -> Relay | None:
+    """Return what the workers reach the store by, and this user's commands the job. A host that cannot have one runs
+    without: a worker that needs it fails."""
     try:
-        return Relay(connection.beside, evictions.follow)
+        return Relay(
+            connection.beside, evictions.follow, OwnJob(settings.run_id, connection.place, connection.for_others)
+        )
     except (OSError, RuntimeError):  # no socket, no thread
         return None
 

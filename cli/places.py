@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..adapters.clock import Clock
-from ..adapters.store.connection import AgentConnection, MemoryConnection, TCPStoreConnection
+from ..adapters.store.connection import IN_MEMORY, AgentConnection, MemoryConnection, TCPStoreConnection
 from ..adapters.store.tcpstore.port_owner import HIDDEN, stranger
 from ..adapters.store.tcpstore.serving import CannotServe, address_towards, check_is_here, has_route, is_loopback
 from ..adapters.store.tcpstore.wire import Address
@@ -99,7 +99,7 @@ class Place:
     @property
     def name(self) -> str:
         """Return the store's name, for people."""
-        return str(self.endpoint) if self.endpoint else "in memory"
+        return str(self.endpoint) if self.endpoint else IN_MEMORY
 
     @property
     def port(self) -> int:

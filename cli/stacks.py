@@ -17,11 +17,12 @@ from .exit_codes import RENDEZVOUS, SIGNALLED, SUCCEEDED
 from .looking import until_signalled
 from .option import Command, Section, parameters
 from .render.stacks import Answered, data, lines
-from .render.text import say, say_data
-from .running_job import JobOptions, RunningJob, opened, register_of, say_no_answer
+from .render.text import at, say, say_data
+from .running_job import JobOptions, RunningJob, Several, opened, register_of, say_no_answer
 from .status import job_code
 
 EPILOG = """\b
+  elastic stacks                                                (the only job of yours on this host)
   elastic stacks --rdzv-endpoint=gpu-01 --rdzv-id=train42
   elastic stacks --rdzv-endpoint=gpu-01 --rdzv-id=train42 --full=17
 \b
@@ -59,19 +60,29 @@ stacks = Command(
     params=parameters(StacksOptions),
     help="""Show what the workers of a running job are doing now: equal stacks in one line, the odd ones last.
 
-    Any host may ask that reaches the job's store. No value of a variable is shown.""",
+    On a host of the job its agent is asked; any other host must reach the job's store. No value of a variable is shown.""",
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 
 
 def _stacks(options: StacksOptions) -> int:
+    try:
+        return _of(options)
+    except Several as several:
+        if options.json:
+            raise
+        several.say()
+        return SUCCEEDED
+
+
+def _of(options: StacksOptions) -> int:
     with opened(options) as job:
         state = register_of(job, "stacks")
         if state is None:
             return RENDEZVOUS
         if state.closed:
-            say(f"job {job.run_id} at {job.store} · {explain(state, None)}", err=options.json)
+            say(f"job {job.run_id} {at(job.store)} · {explain(state, None)}", err=options.json)
             return job_code(state)
         try:
             answered = _answered(job, state, options)

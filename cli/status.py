@@ -21,9 +21,10 @@ from .render.history import History, watched
 from .render.job import Job, Watched, data, lines
 from .render.last_line import DUMB, LiveLastLine, Wait
 from .render.text import say, say_data
-from .running_job import RESTORED_S, JobOptions, opened, say_no_answer, say_no_job
+from .running_job import RESTORED_S, JobOptions, Several, opened, say_no_answer, say_no_job
 
 EPILOG = """\b
+  elastic status                                                (the only job of yours on this host)
   elastic status --rdzv-endpoint=gpu-01 --rdzv-id=train42
   elastic status --rdzv-endpoint=gpu-01 --rdzv-id=train42 --http=8080
   elastic status --rdzv-backend=etcd --rdzv-endpoint=etcd-1:2379 --rdzv-id=train42 --json
@@ -58,7 +59,7 @@ status = Command(
     params=parameters(StatusOptions),
     help="""Show how a running job is: its round, its nodes and their ranks, what it waits for, and its failures.
 
-    Any host may ask that reaches the job's store.""",
+    On a host of the job its agent is asked; any other host must reach the job's store.""",
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
@@ -71,6 +72,16 @@ SILENT_MAX_S = 120.0
 def _status(options: StatusOptions) -> int:
     if options.http and (options.watch or options.json):
         raise Mistake("--http: the page follows the job, and nothing is printed; leave out --watch and --json")
+    try:
+        return _of(options)
+    except Several as several:
+        if options.http or options.watch or options.json:
+            raise
+        several.say()
+        return SUCCEEDED
+
+
+def _of(options: StatusOptions) -> int:
     with opened(options) as running:
         try:
             job = _shown(Looking(running.backend, History(Job(running.run_id, running.store, None))), options)

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -111,9 +112,10 @@ class Launch:
         self._heard += count
         return sorted((_told(line) for line in lines), key=lambda told: (told.rank, told.words))
 
-    def says(self, text: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Wait until the launcher, or a worker on its stderr, has said this."""
+    def says(self, text: str, timeout_s: float = TIMEOUT_S) -> str:
+        """Wait until the launcher, or a worker on its stderr, has said this; returns all that was said so far."""
         self._wait(lambda: text in self._err.text, f"{text!r} on stderr", timeout_s)
+        return self._err.text
 
     def says_within(self, text: str, span_s: float) -> bool:
         """Whether it says this in so short a time: for what must not be said."""
@@ -207,6 +209,7 @@ class Launcher:
         self._folder = folder
         self._stack = stack
         self._launches: list[Launch] = []
+        self._temporary = _short(folder / "tmp", stack)
         self.forged = False
         """The test itself writes into the register what no agent may, so no property can hold over the traces."""
 
@@ -250,9 +253,16 @@ class Launcher:
             for name, text in os.environ.items()
             if not name.startswith(("PET_", "TORCH", "OMP_", "PYTHONUNBUFFERED"))
         }
-        temporary = self._folder / "tmp"
-        temporary.mkdir(exist_ok=True)
-        return {**kept, "PYTHONPATH": str(TESTS), "TMPDIR": str(temporary), "LC_ALL": "C.UTF-8"}
+        return {**kept, "PYTHONPATH": str(TESTS), "TMPDIR": str(self._temporary), "LC_ALL": "C.UTF-8"}
+
+
+def _short(folder: Path, stack: ExitStack) -> Path:
+    """Make the folder; return a path of it that leaves room for a socket's name. Else agents would put their sockets into
+    /tmp, where those of other tests are."""
+    folder.mkdir()
+    link = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="t", dir="/tmp"))) / "t"
+    link.symlink_to(folder)
+    return link
 
 
 @cache

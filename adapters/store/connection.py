@@ -21,7 +21,7 @@ from ...core.rendezvous import Settings
 from ...core.rendezvous.sightings import Sightings, observe
 from ...core.world import Node
 from ..clock import Clock
-from .memory_store import MemoryBackend, MemoryStore
+from .memory_store import EncodedBackend, MemoryBackend, MemoryStore
 from .port import Backend, Denied, NotServed, OutOfReach, StoreError
 from .tcpstore.wire import RUNS_THERE, Address, starts
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from .tcpstore.table import Table
     from .tcpstore.tcpstore import TCPStoreBackend
 
+IN_MEMORY = "in memory"
+"""The name of the store of a node that meets no other."""
 _ANSWER_S = 2.0
 """How long a member of an etcd may take to answer. The TTL of a heartbeat can make this shorter."""
 _ANSWERS_PER_TTL = 4
@@ -101,6 +103,9 @@ class AgentConnection(StoreConnection, Protocol):
     def beside(self, name: str) -> Backend:
         """Return a client of the workers' register `name` in the same store."""
 
+    def for_others(self) -> Backend:
+        """Return a client of the agents' register for somebody who is no node. Any thread may call this."""
+
     def run_ids(self) -> Collection[str]:
         """Return the ids of the jobs in the store, as far as it tells them. Raises StoreError."""
 
@@ -133,14 +138,15 @@ class RankConnection(StoreConnection, Protocol):
 class MemoryConnection:
     """A connection to a register in this process's memory, for one node."""
 
-    place = "in memory"
+    place = IN_MEMORY
     serves = False
     rounds = None
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._beside: dict[str, MemoryStore] = {}
-        self.backend = MemoryBackend(MemoryStore(), clock)
+        self._store = MemoryStore()
+        self.backend = MemoryBackend(self._store, clock)
 
     def beside(self, name: str) -> Backend:
         """Return a client of the register `name`, which also stands while it has no client. The oldest of many go."""
@@ -148,6 +154,9 @@ class MemoryConnection:
         if len(self._beside) > _BESIDE_MAX:
             del self._beside[next(iter(self._beside))]
         return MemoryBackend(store, self._clock)
+
+    def for_others(self) -> Backend:
+        return EncodedBackend(self._store, self._clock)
 
     def run_ids(self) -> Collection[str]:
         return ()
@@ -219,6 +228,9 @@ class TCPStoreConnection:
 
     def beside(self, name: str) -> Backend:
         return self._of_run(_workers_run(self._run_id, name))
+
+    def for_others(self) -> Backend:
+        return self.backend.clone()
 
     def run_ids(self) -> Collection[str]:
         with closing(self.backend.clone()) as client:
@@ -359,6 +371,9 @@ class EtcdConnection:
 
     def beside(self, name: str) -> Backend:
         return self._of_run(self._run_id, space=name)
+
+    def for_others(self) -> Backend:
+        return self.backend.clone()
 
     def run_ids(self) -> Collection[str]:
         with closing(self.backend.clone()) as client:

@@ -134,3 +134,24 @@ class MemoryBackend:
 
     def _token(self) -> Token | None:
         return self._store.state.token if self._store.state else None
+
+
+class EncodedBackend(MemoryBackend):
+    """A client for somebody who is no node: its records are bytes, while the node's own clients keep them as they are."""
+
+    def put(self, place: Place, data: bytes) -> None:
+        from .note_codec import decoded  # a register in memory needs no codec, until somebody asks
+
+        record = decoded(place.folder, data)
+        if record is not None:
+            super().put(place, record)
+
+    def read(self, places: Iterable[Place], log: Log[Any] | None = None) -> Found:
+        from .note_codec import encoded
+
+        found, tail = super().read(places, log)
+        records = {place: encoded(place.folder, record) for place, record in found.items()}
+        return records, [encoded(log, record) for record in tail] if log else []
+
+    def clone(self) -> EncodedBackend:
+        return EncodedBackend(self._store, self._clock)

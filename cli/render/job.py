@@ -20,7 +20,7 @@ from ...core.rendezvous.state import known_as
 from ...core.values import frozen
 from ...core.world import Fault, Node, Notice, Profile, Stacks, Unfit
 from .sentences import names_of, ranks_of
-from .text import count, first_line, table, time_of_day
+from .text import at, count, first_line, table, time_of_day
 
 FORMAT = 1
 """The version of `data`. Readers of an older one find every field again that they know."""
@@ -117,7 +117,7 @@ def lines(job: Job, state: RendezvousState, watched: Watched = ONCE) -> list[str
             head.append(title)
             shown = [[*row, cell] for row, cell in zip(shown, cells, strict=True)]
     shown += [_cells(each, len(head)) for each in _gone(state, watched)]
-    told = [f"job {job.run_id} at {job.store} · {explain(state, None)} · {_spent(state)}"]
+    told = [f"job {job.run_id} {at(job.store)} · {explain(state, None)} · {_spent(state)}"]
     if rows:
         told += ["", *table(head, shown[:NODES_SHOWN])]
     if len(shown) > NODES_SHOWN:

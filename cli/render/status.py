@@ -1,7 +1,7 @@
 """Status lines on stderr: an observer of the agent that prints what happens, when it happens.
 
-It is quiet when all is well: one line when the workers start, one at the end. A wait of more than two seconds is shown with
-its reason: a live last line on a terminal, plain lines in a log. `sentences` has the texts.
+It is quiet when all is well: one line that names the job, one when the workers start, one at the end. A wait of more than
+two seconds is shown with its reason: a live last line on a terminal, plain lines in a log. `sentences` has the texts.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from ...core.world import Why, World
 from . import sentences
 from .early_losses import EarlyLosses
 from .last_line import DUMB, LastLine, LiveLastLine, Out, PlainLastLine, Wait
-from .text import coloured, count
+from .text import at, coloured, count
 
 PATIENCE_S = 2.0
 """How long a wait lasts before it is shown."""
@@ -76,6 +76,7 @@ class StatusLines:
         self._coloured = not dumb and out.isatty() and not settings.environment.get("NO_COLOR")
         self._last_line: LastLine = LiveLastLine(out) if live else PlainLastLine(self._write)
         self.serves_store = False
+        self._first: list[str] = []
         self.began_at = time.monotonic()
         self._since = self._broke_at = self._reaped_at = self.began_at
         self._stopped = self._failures = 0
@@ -102,6 +103,8 @@ class StatusLines:
 
     def saw(self, news: News) -> None:
         """Print what the news says to people."""
+        if not isinstance(news, WatchdogTold):  # a mistake may still show after that
+            self._begin()
         match news:
             case Recorded(fault):
                 if fault.pid:
@@ -134,6 +137,15 @@ class StatusLines:
             case StandbysReady(standbys, seconds):
                 self._say(f"{count(standbys, 'standby')} ready, imports took {seconds:.1f} s")
 
+    def begins(self, store: str, how_to_ask: str) -> None:
+        """Keep the first line: the job's name, where it is kept, and the command that shows it. It is printed once the agent
+        takes part: a mistake that shows before is one line alone."""
+        self._first = [f"job {self._settings.run_id} {at(store)}{how_to_ask and ' · '}{how_to_ask}"]
+
+    def _begin(self) -> None:
+        first, self._first = self._first, []
+        self._say(*first)
+
     def warn(self, text: str) -> None:
         """Print a warning that came from any thread."""
         self._say(f"warning: {text}")
@@ -150,6 +162,7 @@ class StatusLines:
         if self._ended_due is not None and now >= self._ended_due and self._group:
             self._say(*filter(None, [sentences.ended_early(self._ended_at, self._group, now)]))
             self._ended_due = now + ENDED_AGAIN * (now - max(self._ended_at.values()))
+        self._begin()
         if self._quiet or self._until is None or now < self._until:
             return
         wait = self._wait(now)

@@ -10,12 +10,18 @@ from datetime import datetime, timedelta
 
 import click
 
+from ...adapters.store.connection import IN_MEMORY
 from ...adapters.terminal import printable, printed, why
 
 
 def count(number: int, thing: str) -> str:
     """Return `1 node`, `2 nodes`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def at(store: str) -> str:
+    """Return where a job's store of this name is, behind the job's name."""
+    return store if store == IN_MEMORY else f"at {store}"
 
 
 def many(number: int, thing: str) -> str:

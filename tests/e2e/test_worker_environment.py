@@ -304,14 +304,15 @@ def test_dev_null_stores_nothing(launch: Launcher, tmp_path: Path) -> None:
 # --- the launcher itself
 
 
-def test_a_job_that_goes_well_is_two_lines(launch: Launcher) -> None:
+def test_a_job_that_goes_well_is_three_lines(launch: Launcher) -> None:
     """More only if it had to wait: on a machine that stood still."""
     ended = launch("--nproc-per-node=3", "--no-python", "true").ends()
     began = [line for line in ended.lines if re.fullmatch(r"round 0: 1 node, 3 workers, started in \d+\.\d s", line)]
     went_well = re.fullmatch(r"all 3 workers succeeded · 0 restarts, (\d+\.\d) s", ended.lines[-1])
     assert ended.code == 0
     assert len(began) == 1 and went_well
-    assert len(ended.lines) == 2 or float(went_well[1]) >= PATIENCE_S
+    assert re.fullmatch(r"job (\w{16}) in memory · elastic status --rdzv-id=\1", ended.lines[0])
+    assert len(ended.lines) == 3 or float(went_well[1]) >= PATIENCE_S
 
 
 def test_it_can_be_told_to_be_quiet_and_then_tells_of_failures_alone(launch: Launcher) -> None:

@@ -6,6 +6,7 @@ question at a time, and imports neither torch nor the client of a store.
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ from ...clock import Clock
 from ..notes import Notes
 from ..port import Denied, Found, Heartbeats, Log, OutcomeUnknown, OutOfReach, Place, Shown, StoreError, Unreadable
 from . import relay_protocol as protocol
+from .peers import peer_user
 
 TIMEOUT_S = 10.0
 """How long an answer may take; the agent's store may be slow."""
@@ -30,12 +32,14 @@ _ERRORS = {error.__name__: error for error in (OutOfReach, Denied, OutcomeUnknow
 
 
 class RelayBackend:
-    """A client of one register (space) of the relay."""
+    """A client of one register (space) of the relay; without a space of the agents' own, for somebody who asks about it."""
 
     heard = None
     """Nobody asks a rank anything."""
 
-    def __init__(self, path: str, space: str, clock: Clock, timeout_s: float = TIMEOUT_S, rest_s: float = 0.0) -> None:
+    def __init__(
+        self, path: str, space: str | None, clock: Clock, timeout_s: float = TIMEOUT_S, rest_s: float = 0.0
+    ) -> None:
         """With `rest_s` a wait is answered this long after a change, by what stands then: a restart makes several."""
         self._path = path
         self._space = space
@@ -46,12 +50,20 @@ class RelayBackend:
         self._socket: socket.socket | None = None
         self._closed = False
         self._lease_s: float | None = None
+        self._job: tuple[str, str] | None = None
         self._shown = Shown(None)
         self.notes = Notes(self)
 
     @property
     def lease_s(self) -> float | None:
         return self._lease_s
+
+    def job(self) -> tuple[str, str]:
+        """Return the run id of the agents' job, and the name of its store. Raises StoreError."""
+        with self._asking():
+            if self._job is None:
+                raise Unreadable(self._text("an answer to another question"))
+            return self._job
 
     def get(self) -> Shown:
         return self._saw(self._ask(protocol.Get(), protocol.Stands))
@@ -169,14 +181,21 @@ class RelayBackend:
                 connection.connect(self._path)
                 if self._closed:  # `close` may have come before there was a connection that it could break
                     raise protocol.Broken("this client is closed")
-                protocol.send(connection, protocol.Hello(self._space))
-                self._lease_s = self._answer(connection, protocol.Welcome).lease_s
+                self._greet(connection)
             except (OSError, StoreError) as error:
                 self._drop()
                 if isinstance(error, StoreError):
                     raise
                 raise OutOfReach(self._text(error.strerror or str(error))) from error
         return self._socket
+
+    def _greet(self, connection: socket.socket) -> None:
+        """Say what is asked for. What somebody else's process answers is not believed."""
+        if self._space is None and peer_user(connection) != os.geteuid():
+            raise Denied(self._text("another user's process listens there"))
+        protocol.send(connection, protocol.Ask() if self._space is None else protocol.Hello(self._space))
+        welcome = self._answer(connection, protocol.Welcome)
+        self._lease_s, self._job = welcome.lease_s, welcome.job
 
     def _drop(self) -> None:
         if self._socket:

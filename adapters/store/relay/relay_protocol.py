@@ -62,6 +62,10 @@ class Hello(_Said, frozen=True):
     space: _Name
 
 
+class Ask(_Said, frozen=True):
+    """The first message of somebody who asks about the agents' job: its register is that of all later ones."""
+
+
 class Get(_Said, frozen=True):
     pass
 
@@ -123,6 +127,8 @@ Question: TypeAlias = (
 
 class Welcome(_Said, frozen=True):
     lease_s: float | None
+    job: tuple[_Part, _Part] | None = None
+    """The agents' job, for somebody who asks about it: its run id, and the name of its store."""
 
 
 class Stands(_Said, frozen=True):
@@ -169,19 +175,19 @@ Answer: TypeAlias = Welcome | Stands | Heard | Counters | Noted | Counted | Reco
 _Value = TypeVar("_Value")
 
 _encoder = msgspec.msgpack.Encoder()
-_hello = msgspec.msgpack.Decoder(Hello)
+_hello: msgspec.msgpack.Decoder[Hello | Ask] = msgspec.msgpack.Decoder(Hello | Ask)
 _question: msgspec.msgpack.Decoder[Question] = msgspec.msgpack.Decoder(Question)
 _answer: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 _record = msgspec.msgpack.Decoder(_Record)
 
 
-def framed(*said: Hello | Question | Answer | bytes) -> bytes:
+def framed(*said: Hello | Ask | Question | Answer | bytes) -> bytes:
     """Return the frames of these messages."""
     frames = [_encoder.encode(each) for each in said]
     return b"".join(len(frame).to_bytes(_LENGTH_BYTES, "big") + frame for frame in frames)
 
 
-def send(to: socket.socket, *said: Hello | Question | Answer | bytes) -> None:
+def send(to: socket.socket, *said: Hello | Ask | Question | Answer | bytes) -> None:
     """Send these messages. Raises Broken."""
     try:
         to.sendall(framed(*said))
@@ -189,8 +195,8 @@ def send(to: socket.socket, *said: Hello | Question | Answer | bytes) -> None:
         raise Broken(error.strerror or str(error)) from error
 
 
-def hello(of: socket.socket) -> Hello:
-    """Read a Hello. Raises Broken, as the other readers here do."""
+def hello(of: socket.socket) -> Hello | Ask:
+    """Read the first message. Raises Broken, as the other readers here do."""
     return _read(of, _hello)
 
 

@@ -20,6 +20,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....core.values import frozen
 from ... import threads
 from ...clock import boot
 from ..port import Backend
@@ -39,17 +40,30 @@ _PAUSE_S = 0.1
 """The pause before the next try, after a client could not be accepted."""
 
 
+@frozen
+class OwnJob:
+    """The agents' job, which this user's commands ask about. `open` makes a client of its register."""
+
+    run_id: str
+    store: str
+    open: Callable[[], Backend]
+
+
 class Relay:
     """The relay's server, until `close`. `open_space` makes a client of the register of that name. `follow` is given each
-    register that is in use, until what it returned is called."""
+    register that is in use, until what it returned is called. `own` is the agents' job."""
 
-    def __init__(self, open_space: Callable[[str], Backend], follow: Follow = lambda backend: lambda: None) -> None:
+    def __init__(
+        self,
+        open_space: Callable[[str], Backend],
+        follow: Follow = lambda backend: lambda: None,
+        own: OwnJob | None = None,
+    ) -> None:
         """Serve at once. Raises OSError if no socket can be made."""
-        self._open_space, self._follow = open_space, follow
+        self._open_space, self._follow, self._own = open_space, follow, own
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self._socket_name = boot()[-12:]
-        """It names this host, for agents of other hosts that share this directory: a socket refuses them."""
+        self._socket_name = _socket_name()
         self.path = str(self._directory / self._socket_name)
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -89,7 +103,7 @@ class Relay:
 
     def _listen(self) -> None:
         """Listen on a socket in a directory that is ours alone. If its path is too long for the kernel, use /tmp."""
-        if len(os.fsencode(self.path)) > _SUN_PATH_MAX:
+        if _is_too_long(self.path):
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
             self.path = str(self._directory / self._socket_name)
@@ -116,7 +130,7 @@ class Relay:
     def _opened(self) -> Spaces:
         from .relay_session import Spaces  # with the codec behind it, when somebody comes
 
-        self._spaces = self._spaces or Spaces(self._open_space, self._follow)
+        self._spaces = self._spaces or Spaces(self._open_space, self._follow, self._own)
         return self._spaces
 
     def _serve(self, accepted: socket.socket) -> None:
@@ -152,6 +166,35 @@ class Relay:
                 with suppress(OSError):
                     os.unlink(self._directory / name)
             os.rmdir(self._directory)
+
+
+def _socket_name() -> str:
+    """Return the name of a relay's socket on this host. Agents of other hosts may share the directory, and a socket refuses
+    these."""
+    return boot()[-12:]
+
+
+def _is_too_long(path: str) -> bool:
+    return len(os.fsencode(path)) > _SUN_PATH_MAX
+
+
+def sockets_here() -> list[str]:
+    """Return the sockets of this user's relays on this host, where they lie: in the directory for temporary files, or in
+    /tmp if paths are too long there. Others of the host cannot enter their folders. Those that nobody serves are removed."""
+    parent, name = Path(tempfile.gettempdir()), _socket_name()
+    if _is_too_long(str(parent / f"{_PREFIX}12345678" / name)):
+        parent = Path("/tmp")
+    _remove_left_over(parent, name)
+    return sorted(str(folder / name) for folder in parent.glob(f"{_PREFIX}*") if _is_private(folder))
+
+
+def _is_private(folder: Path) -> bool:
+    """Return True for a folder of this user's that nobody else can enter."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
 
 
 def _remove_left_over(parent: Path, socket_name: str) -> None:

@@ -7,6 +7,7 @@ the store's server has a descriptor for each of its connections, and a node of 8
 from __future__ import annotations
 
 import math
+import os
 import select
 import socket
 import threading
@@ -14,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TypeAlias, TypeVar, assert_never
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, assert_never
 
 from ....core.rendezvous import RendezvousState, codec
 from ....core.world import Node
@@ -24,11 +25,17 @@ from .. import notes
 from ..note_codec import fits
 from ..port import Backend, Denied, OutOfReach, Place, Shown, StoreError
 from . import relay_protocol as protocol
+from .peers import peer_user
 from .relay_waits import Encoded, Wait, Waits, failed
+
+if TYPE_CHECKING:
+    from .relay_server import OwnJob
 
 Follow: TypeAlias = Callable[[Backend], Callable[[], None]]
 """Follow the register of this client, until what is returned is called."""
 _Found = TypeVar("_Found")
+_OWN = ""
+"""The agents' own register, among the spaces. A client's space has a name."""
 _SPACES_MAX = 4_096
 """The most registers that one agent keeps open for its workers."""
 _CLIENTS_MAX = 2
@@ -142,9 +149,10 @@ class _Space:
 class Spaces:
     """The registers to which some client is connected."""
 
-    def __init__(self, open_space: Callable[[str], Backend], follow: Follow) -> None:
+    def __init__(self, open_space: Callable[[str], Backend], follow: Follow, own: OwnJob | None = None) -> None:
         self._open_space = open_space
         self._follow = follow
+        self._own = own
         self._lock = threading.Lock()
         self._counting = threading.Lock()
         self._of: dict[str, _Space] = {}
@@ -156,8 +164,20 @@ class Spaces:
             if name not in self._of:
                 if len(self._of) >= _SPACES_MAX:
                     raise Denied(f"the agent keeps {_SPACES_MAX} registers for its workers and no more")
-                self._of[name] = _Space(self._open_space(name), partial(self._saw, name), self._follow)
+                self._of[name] = self._opened(name)
             return self._of[name], self._of[name].join()
+
+    def own(self, asker: socket.socket) -> OwnJob:
+        """Return the agents' job, for this user's processes and root's. Raises Denied for others."""
+        if self._own is None or peer_user(asker) not in (os.geteuid(), 0):
+            raise Denied("this agent answers nothing about its job")
+        return self._own
+
+    def _opened(self, name: str) -> _Space:
+        if name == _OWN:
+            assert self._own
+            return _Space(self._own.open(), lambda state: None, lambda backend: lambda: None)
+        return _Space(self._open_space(name), partial(self._saw, name), self._follow)
 
     def part(self, name: str, client: _SharedClient) -> None:
         """End one connection. The last one closes the register's clients."""
@@ -219,9 +239,10 @@ class Connection:
 
     def _run(self) -> None:
         try:
-            name = protocol.hello(self._socket).space
+            name, job = self._greeted()
             space, client = self._spaces.join(name)
             try:
+                protocol.send(self._socket, protocol.Welcome(space.lease_s, job))
                 self._serve(space, client)
             finally:
                 self._stop_waiting(space)
@@ -234,8 +255,15 @@ class Connection:
             self._socket.close()
             self._forget(self)
 
+    def _greeted(self) -> tuple[str, tuple[str, str] | None]:
+        """Return the name of the register that is asked for, and the agents' job if it is theirs. Raises Denied."""
+        first = protocol.hello(self._socket)
+        if isinstance(first, protocol.Hello):
+            return first.space, None
+        own = self._spaces.own(self._socket)
+        return _OWN, (own.run_id, own.store)
+
     def _serve(self, space: _Space, client: _SharedClient) -> None:
-        protocol.send(self._socket, protocol.Welcome(space.lease_s))
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         while True:

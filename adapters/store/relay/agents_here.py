@@ -1,0 +1,54 @@
+"""The agents of this user on this host, as their sockets say: which job each of them takes part in.
+
+A socket is believed only from a folder that nobody else enters, and from a process of this user. What it answers is bounded
+and schema-checked, as on any connection to a relay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+from ....core.values import frozen
+from ...clock import Clock
+from ..connection import IN_MEMORY
+from ..port import StoreError
+from .relay_backend import RelayBackend
+from .relay_server import sockets_here
+
+_AGENTS_MAX = 1_024
+_AT_ONCE = 16
+_ANSWER_S = 3.0
+"""How long an agent may take to say which job it is in. One that is stopped never does."""
+
+
+@frozen
+class JobHere:
+    """A job that has an agent on this host."""
+
+    run_id: str
+    store: str
+    path: str
+    """The socket of one of its agents here."""
+
+    def client(self, clock: Clock) -> RelayBackend:
+        """Return a client of the job's register, through that agent."""
+        return RelayBackend(self.path, None, clock)
+
+
+def jobs_here(clock: Clock) -> tuple[Sequence[JobHere], int]:
+    """Return the jobs of this user's agents on this host, and how many agents have not answered."""
+    paths = sockets_here()[:_AGENTS_MAX]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        asked = list(pool.map(lambda path: _asked(path, clock), paths))
+    found = {(each.run_id, each.store, each.path if each.store == IN_MEMORY else ""): each for each in asked if each}
+    return sorted(found.values(), key=lambda job: (job.run_id, job.store)), asked.count(None)
+
+
+def _asked(path: str, clock: Clock) -> JobHere | None:
+    with closing(RelayBackend(path, None, clock, _ANSWER_S)) as client:
+        try:
+            return JobHere(*client.job(), path)
+        except StoreError:
+            return None

@@ -1,0 +1,172 @@
+"""Jobs of this host are asked without an address: one is taken, of several each is named, and nothing acts on a guess."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from jobs import CONF, Jobs, alive, codes, end, run
+from launches import ELASTIC, PROGRAMS, TIMEOUT_S, Launch, Launcher
+
+from elastic.adapters.rendezvous.operator import operator_name
+from elastic.adapters.store.secret import Secret
+from elastic.adapters.store.tcpstore.seal import seal
+from elastic.cli.slurm import PORTS
+
+STAY = PROGRAMS / "stay.py"
+TOKEN = "correct horse battery staple"
+
+
+@pytest.fixture
+def empty() -> Iterator[str]:
+    """A directory for temporary files in which no agent is, of a short name: with a long one /tmp would count."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:
+        yield made
+
+
+def asks(launch: Launcher, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ELASTIC, *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        env={**launch.environment, **variables},
+    )
+
+
+def told(launch: Launch) -> list[str]:
+    """Return the command that the launcher's first line names."""
+    (first,) = (line for line in launch.says(" · elastic status ").splitlines() if " · elastic status " in line)
+    return shlex.split(first.partition(" · elastic ")[2])
+
+
+def alone(launch: Launcher, *options: str) -> Launch:
+    started = launch("--nproc-per-node=2", *options, STAY)
+    started.hears(2)
+    return started
+
+
+def test_the_only_job_is_asked_without_an_option_and_as_its_first_line_says(launch: Launcher) -> None:
+    one = alone(launch)
+    name = told(one)[-1].partition("=")[2]
+    for words in (["status"], ["status", "--json"], told(one), ["stacks"], ["stacks", "--full=1"]):
+        shown = asks(launch, *words)
+        assert (shown.returncode, shown.stderr) == (0, ""), (words, shown)
+    assert f"job {name} in memory · round 0: 1 node running" in asks(launch, "status").stdout
+    assert "ranks 0, 1" in asks(launch, "stacks").stdout and "Stack (most" in asks(launch, "stacks", "--full=1").stdout
+    shown = json.loads(asks(launch, "status", "--json").stdout)
+    assert (shown["job"], shown["store"], shown["nodes"][0]["heartbeat"]) == (name, "in memory", True)
+    for words in (["cancel"], ["drain", os.uname().nodename]):
+        refused = asks(launch, *words)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert f"1 job of yours runs on this host: {name} (in memory); write --rdzv-id=ID" in refused.stderr
+    assert codes(end([one])) == [0]
+
+
+def test_of_several_jobs_status_names_each_and_one_is_cancelled_by_its_name(launch: Launcher) -> None:
+    jobs = [alone(launch, f"--rdzv-id={name}", "--max-restarts=2") for name in ("one", "two")]
+    for command in ("status", "stacks"):
+        shown = asks(launch, command)
+        assert (shown.returncode, shown.stderr) == (0, "")
+        assert shown.stdout.splitlines() == [
+            f"job {name} in memory · round 0: 1 node running" for name in ("one", "two")
+        ]
+    for words in (["status", "--json"], ["status", "--watch"], ["stacks", "--json"], ["cancel"], ["drain", "vm"]):
+        refused = asks(launch, *words)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "which job? 2 jobs of yours run on this host: one (in memory), two (in memory)" in refused.stderr
+    nobody = asks(launch, "cancel", "--rdzv-id=three")
+    assert nobody.returncode == 2 and "there is no job three of yours here" in nobody.stderr
+    assert asks(launch, "cancel", "--rdzv-id=two").stdout == (
+        "job two in memory is cancelled in round 0: 1 node told to stop\n"
+    )
+    ended = jobs[1].ends()
+    assert ended.code == 1 and f"CANCELLED by an operator ({operator_name()})" in ended.err
+    assert "job one in memory · round 0" in asks(launch, "status").stdout
+    assert codes(end(jobs[:1])) == [0]
+
+
+def test_a_job_that_ends_while_it_is_watched_is_shown_to_its_end(launch: Launcher) -> None:
+    one = alone(launch)
+    watch = launch.command(ELASTIC, "status", "--watch", "--json")
+    watch.prints('"state": "running"')
+    assert codes(end([one])) == [0]
+    ended = watch.ends()
+    assert ended.code == 0 and json.loads(ended.out.splitlines()[-1])["state"] == "succeeded"
+
+
+def test_the_agent_of_a_job_with_a_token_shows_it_to_its_user(
+    tcpstore_job: Jobs, launch: Launcher, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text(f"{TOKEN}\n")
+    token.chmod(0o600)
+    sealed = tcpstore_job("1:2", "--last-call=0", conf=f"{CONF}token_file={token},", seal=seal(Secret(TOKEN.encode())))
+    agents = [sealed.node("a")]
+    workers = run(agents)
+    shown = asks(launch, "status")
+    assert shown.returncode == 0 and f"job {sealed.run_id} at {sealed.store} · round 0" in shown.stdout
+    agents.append(sealed.node("b"))
+    run(agents)
+    assert "2 nodes running" in asks(launch, "status").stdout, "two agents of one job are one job"
+    assert asks(launch, *told(agents[0])).returncode == 0
+    assert asks(launch, "cancel", f"--rdzv-id={sealed.run_id}").returncode == 0
+    assert codes([agent.ends() for agent in agents]) == [1, 1]
+    assert not alive(workers)
+
+
+def test_an_agent_that_was_killed_is_asked_no_more(launch: Launcher) -> None:
+    one = alone(launch)
+    one.process.kill()
+    one.process.wait()
+    shown = asks(launch, "status")
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert "--rdzv-endpoint is missing: no job of yours runs here" in shown.stderr
+
+
+def test_under_slurm_the_job_is_found_as_the_launcher_finds_it(launch: Launcher, empty: str) -> None:
+    port = free_port()
+    slurm = {"SLURM_JOB_ID": str(100_000 + port - PORTS[0]), "SLURM_JOB_NODELIST": "localhost"}
+    other = alone(launch, "--rdzv-id=other")
+    one = launch("--nnodes=1:2", "--rdzv-conf=last_call_timeout=0", STAY, environment=slurm)
+    one.hears(1)
+    name = f"{slurm['SLURM_JOB_ID']}.0"
+    assert told(one) == ["status", f"--rdzv-endpoint=localhost:{port}", f"--rdzv-id={name}"]
+    elsewhere = {"TMPDIR": empty}
+    for variables in (slurm, {**slurm, **elsewhere}):
+        shown = asks(launch, "status", **variables)
+        assert shown.returncode == 0 and f"job {name} at localhost:{port} · round 0" in shown.stdout, shown
+    assert asks(launch, "cancel", **slurm, **elsewhere).returncode == 0, "Slurm names the job"
+    assert one.ends().code == 1
+    assert codes(end([other])) == [0]
+
+
+def test_by_torch_s_variables_the_job_is_found_as_the_launcher_finds_it(
+    launch: Launcher, empty: str, port: int
+) -> None:
+    static = {"PET_MASTER_ADDR": "localhost", "PET_MASTER_PORT": str(port)}
+    one = launch("--nnodes=1:2", "--node-rank=0", "--rdzv-conf=last_call_timeout=0", STAY, environment=static)
+    one.hears(1)
+    for variables in (static, {"PET_RDZV_ENDPOINT": f"localhost:{port}", "PET_RDZV_ID": "none"}):
+        shown = asks(launch, "status", TMPDIR=empty, **variables)
+        assert shown.returncode == 0 and f"job none at localhost:{port} · round 0" in shown.stdout, shown
+    wrong = asks(launch, "status", TMPDIR=empty, PET_MASTER_ADDR="localhost", PET_MASTER_PORT="x")
+    assert wrong.returncode == 2 and "PET_MASTER_PORT=x: write a port" in wrong.stderr
+    assert codes(end([one])) == [0]
+
+
+def free_port() -> int:
+    """Return a port that a job of Slurm can have, and that is free."""
+    for port in PORTS:
+        with suppress(OSError), socket.create_server(("", port)):
+            return port
+    pytest.fail("no port is free")
