@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FunctionType
 from typing import Any, Literal
 
 from ....core.ranks import Ranks
@@ -76,16 +79,37 @@ def _spawner(start_method: StartMethod, call: Call, folder: str) -> Spawner | No
             return fork_server(folder)
 
 
+class _Pickler(pickle.Pickler):
+    """Notes the functions and classes of the main module that workers must find by their names."""
+
+    def __init__(self, file: BytesIO) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self.of_main: list[str] = []
+
+    def reducer_override(self, value: object) -> Any:
+        if isinstance(value, type | FunctionType) and value.__module__ == "__main__":
+            self.of_main.append(value.__qualname__)
+        return NotImplemented
+
+
 def _pickled(call: Call) -> bytes:
     from multiprocessing import spawn
 
+    from .main_module import why_not
+
+    pickled = BytesIO()
+    pickler = _Pickler(pickled)
     try:
-        pickled = pickle.dumps(tuple(call), pickle.HIGHEST_PROTOCOL)
+        pickler.dump(tuple(call))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
             f"{name_of(call.function)}: a process that is started anew cannot be given it: {error}; define it at the top of "
             "a module, give it plain values, or write start_method='fork'"
         ) from error
     preparation = spawn.get_preparation_data("elastic worker")
+    if not os.path.exists(preparation.get("init_main_from_path", os.devnull)):  # "<stdin>", or it has gone
+        del preparation["init_main_from_path"]
+    if why := why_not(pickler.of_main, preparation):
+        raise ValueError(why)
     preparation["authkey"] = bytes(preparation["authkey"])
-    return pickle.dumps((preparation, pickled), pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps((preparation, pickled.getvalue()), pickle.HIGHEST_PROTOCOL)

@@ -1,0 +1,112 @@
+"""The program's main module, as workers that are started anew would import it: why that cannot go well, if it cannot.
+
+Such a worker runs the main module again, under another name, and finds functions and classes in it by their names. That
+fails where the module has no file, or binds a name under its main guard. A module that launches outside of one launches in
+each worker again. Only what is certain is refused: a launch below any other condition is left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+_MAIN = "__main__"
+_FORK = "write start_method='fork'"
+_NO_MODULE = (
+    "workers cannot import the program's main module (a notebook, python -c, standard input, a package's __main__)"
+)
+_GUARDED = "is defined under if __name__ == '__main__', which workers do not run"
+
+
+def why_not(used: Sequence[str], preparation: Mapping[str, Any]) -> str | None:
+    """Return why workers cannot be started with this, and the remedy; None if nothing is known against it. `used` are the
+    qualified names of the main module's functions and classes in the call; `preparation` is multiprocessing's."""
+    name, path = preparation.get("init_main_from_name"), preparation.get("init_main_from_path")
+    is_found = (name and name.rpartition(".")[2] != _MAIN) or path
+    if not is_found:
+        return f"{used[0]}: {_NO_MODULE}; {_FORK}, or define it in a module" if used else None
+    file = path or getattr(sys.modules[_MAIN], "__file__", None)
+    try:
+        tree = ast.parse(Path(file).read_bytes()) if file else None
+    except (OSError, ValueError, SyntaxError):  # no source: nothing is known of it
+        return None
+    return (_under_the_guard(tree, used) or _launches_again(tree, str(file))) if tree else None
+
+
+def _under_the_guard(tree: ast.Module, used: Sequence[str]) -> str | None:
+    guards = [each for each in tree.body if isinstance(each, ast.If) and _is_guard(each.test)]
+    guarded = {name for guard in guards for each in guard.body for name in _bound(each)}
+    others = {name for each in tree.body if each not in guards for name in _bound(each)}
+    for name in used:
+        if name.partition(".")[0] in guarded - others:
+            return f"{name}: {_GUARDED}; define it above, or {_FORK}"
+    return None
+
+
+def _launches_again(tree: ast.Module, file: str) -> str | None:
+    """Return what is wrong with a launch that each import of the main module would repeat."""
+    line = _line_of_the_main_module()
+    body: Sequence[ast.stmt] = tree.body if line else ()
+    while inner := next((each for each in body if each.lineno <= line <= (each.end_lineno or 0)), None):
+        if isinstance(inner, ast.If | ast.Match):
+            return None
+        body = list(_statements(inner))
+    if not line:
+        return None
+    again = "workers import this program, and would launch again there"
+    return f"{os.path.basename(file)}, line {line}: {again}; put it under if __name__ == '__main__', or {_FORK}"
+
+
+def _line_of_the_main_module() -> int:
+    """Return the line at which the main module's own code stands now; 0 if the launch was not called from there."""
+    frame: FrameType | None = sys._getframe()
+    while frame:
+        if frame.f_code.co_name == "<module>" and frame.f_globals is sys.modules[_MAIN].__dict__:
+            return frame.f_lineno
+        frame = frame.f_back
+    return 0
+
+
+def _is_guard(test: ast.expr) -> bool:
+    match test:
+        case ast.Compare(ast.Name("__name__"), [ast.Eq()], [ast.Constant("__main__")]):
+            return True
+        case ast.Compare(ast.Constant("__main__"), [ast.Eq()], [ast.Name("__name__")]):
+            return True
+        case _:
+            return False
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement of a module may bind."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield statement.name
+        return
+    for each in ast.iter_child_nodes(statement):
+        if isinstance(each, ast.stmt):
+            yield from _bound(each)
+        else:
+            yield from (name.id for name in ast.walk(each) if isinstance(name, ast.Name) and _is_bound(name))
+            if isinstance(each, ast.alias):
+                yield (each.asname or each.name).partition(".")[0]
+            if isinstance(each, ast.ExceptHandler | ast.match_case):
+                for inner in each.body:
+                    yield from _bound(inner)
+
+
+def _is_bound(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def _statements(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """Yield the statements that stand in this one."""
+    for each in ast.iter_child_nodes(statement):
+        if isinstance(each, ast.stmt):
+            yield each
+        elif isinstance(each, ast.ExceptHandler):
+            yield from each.body
