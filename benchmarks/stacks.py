@@ -19,7 +19,7 @@ from statistics import median, quantiles
 from measuring import HERE, facts, stage, stop_on_signals
 
 from elastic.adapters.launch_settings import STACKS_SIGNAL
-from elastic.adapters.workers.start.start_up import StackHandler, StartUp
+from elastic.adapters.workers.start_up import StackHandler, StartUp
 from elastic.adapters.workers.watch.stacks import see
 
 HANDLER = StackHandler(STACKS_SIGNAL, 1023)

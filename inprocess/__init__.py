@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 
-from ..adapters.inprocess.rank.stores import RelayStore, TCPStore
 from ..adapters.inprocess.wrapper.health_checks import NvmlHealthCheck, within
+from ..adapters.inprocess.wrapper.stores import RelayStore, TCPStore
 from ..core.policies import (
     Layer,
     Policy,

@@ -6,7 +6,7 @@ import abc
 import sys
 from typing import Any
 
-from ..adapters.inprocess.wrapper import aborts
+from ..adapters.inprocess.rank import aborts
 from .state import FrozenState
 
 

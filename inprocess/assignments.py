@@ -20,7 +20,7 @@ from typing import Any, TypeGuard
 
 from attrs import astuple, define, field
 
-from ..adapters.inprocess.wrapper.callbacks import State as Place
+from ..adapters.inprocess.rank.callbacks import State as Place
 from ..core.policies import LineUp, Policy
 from ..core.values import frozen
 from ..core.world import NAME_MAX, Member, World

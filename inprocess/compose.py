@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..adapters.inprocess.wrapper.callbacks import Composed
+from ..adapters.inprocess.rank.callbacks import Composed
 from ..core.policies import Policy, chain
 
 

@@ -6,8 +6,8 @@ exit code that tells its launcher what to do.
 
 from __future__ import annotations
 
-from ..adapters.inprocess.wrapper import outcomes
-from ..adapters.inprocess.wrapper.outcomes import RestartAbort
+from ..adapters.inprocess.rank import outcomes
+from ..adapters.inprocess.rank.outcomes import RestartAbort
 
 __all__ = [
     "HealthCheckError",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 
-from ..adapters.inprocess.wrapper.outcomes import RestartAbort
+from ..adapters.inprocess.rank.outcomes import RestartAbort
 from ..adapters.inprocess.wrapper.parameters import at_least_one, count
 from .state import FrozenState
 

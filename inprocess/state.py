@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from ..adapters.inprocess.wrapper.callbacks import Mode
-from ..adapters.inprocess.wrapper.callbacks import State as FrozenState
+from ..adapters.inprocess.rank.callbacks import Mode
+from ..adapters.inprocess.rank.callbacks import State as FrozenState
 
 __all__ = ["FrozenState", "Mode", "State"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..adapters.inprocess.rank.stores import TCPStore
+from ..adapters.inprocess.wrapper.stores import TCPStore
 
 __all__ = ["FileStore", "TCPStore"]
 

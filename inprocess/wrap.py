@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from attrs import evolve
 
-from ..adapters.inprocess.wrapper import outcomes, wrapper
+from ..adapters.inprocess.rank import outcomes
+from ..adapters.inprocess.wrapper import wrapper
 from ..adapters.inprocess.wrapper.wrapper import CallWrapper
 from ..core.policies import Policy
 from .assignments import Assigned, Filtered

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from itertools import count
 from queue import SimpleQueue
 
-from elastic.adapters.inprocess.beside.shared_page import NS, Page, Span
 from elastic.adapters.inprocess.gate.gate import Gate
 from elastic.adapters.inprocess.gate.signal_handlers import installed
-from elastic.adapters.inprocess.rank.thread_events import FromGate, Order, SpanEnd
+from elastic.adapters.inprocess.shared_page import NS, Page, Span
+from elastic.adapters.inprocess.thread_events import FromGate, Order, SpanEnd
 
 PAUSE_S = 0.002
 """Between two sendings of the signal."""

@@ -31,7 +31,7 @@ OUTLETS = {
     "adapters/inprocess/rank/deadlines.py": WORKERS,
     "adapters/inprocess/rank/driver.py": WORKERS,
     "adapters/inprocess/rank/latecomers.py": WORKERS,
-    "adapters/inprocess/wrapper/outcomes.py": WORKERS,
+    "adapters/inprocess/rank/outcomes.py": WORKERS,
     "adapters/inprocess/beside/supervisor.py": WORKERS,
     "adapters/inprocess/rank/tracing.py": WORKERS,
     "adapters/inprocess/wrapper/assembly.py": WORKERS,

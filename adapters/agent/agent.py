@@ -43,7 +43,7 @@ from ..store.notes import UNFIT
 from ..store.port import Backend, StoreError
 from ..workers.start.attempts import worker_logs
 from ..workers.start.spawner import Executor, Here, Spawner
-from ..workers.start.start_up import start_up
+from ..workers.start_up import start_up
 from ..workers.watch.oom_score import Protection
 from ..workers.watch.orphans import Orphans
 from ..workers.watch.process_groups import named

@@ -33,7 +33,7 @@ from ..terminal import printable
 from ..workers.messages.error_files import leave_error_file
 from ..workers.messages.progress import Page, read_page
 from ..workers.output.logs import size
-from ..workers.start.start_up import StackHandler
+from ..workers.start_up import StackHandler
 from ..workers.watch.stacks import Sighting, last_sight
 from ..workers.watch.unkillable import state
 

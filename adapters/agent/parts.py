@@ -22,7 +22,7 @@ from ..workers.child_processes import SubprocessWorkers
 from ..workers.messages.notices import NoticeBoard, notice_path
 from ..workers.start.environment import lasting_environment
 from ..workers.start.spawner import Executor, Spawner
-from ..workers.start.start_up import StackHandler, StartUp
+from ..workers.start_up import StackHandler, StartUp
 from ..workers.watch.reaper_process import ReaperProcess
 from ..workers.watch.watcher import Watcher
 from .drain_file import DrainFile

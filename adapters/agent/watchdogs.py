@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...core.values import frozen
 from ..clean_up import run_all
 from ..launch_settings import WatchdogSettings
-from ..workers.start.start_up import StackHandler
+from ..workers.start_up import StackHandler
 
 if TYPE_CHECKING:
     from ..workers.messages.file_timers import FileTimers

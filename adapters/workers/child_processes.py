@@ -32,12 +32,12 @@ from ..clean_up import run_all
 from ..disk import Disk, Patience
 from ..process_stat import stat
 from ..terminal import why
+from . import cgroups
+from .cgroups import Kills
 from .messages.reports import Report, What, channel, read
 from .output.pump import LogPump, Stream
 from .start.spawner import Death, Executing, Process, Spawner, WorkerStart, bound_to
-from .watch import cgroups
 from .watch import process_groups as groups
-from .watch.cgroups import Kills
 from .watch.reaper_process import ReaperProcess
 from .watch.unkillable import held_in_exit, stuck
 from .watch.watcher import Watcher

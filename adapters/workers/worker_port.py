@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 from attrs import field
 
 from ...core.values import frozen
-from .watch.cgroups import Kills
+from .cgroups import Kills
 
 NOWHERE = Path("/dev/null")
 """The file that stores nothing."""

@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("adapters", "cli")
 MAKERS = {"os.dup", "os.dup2", "socket.dup", "socket.fromfd", "fcntl.F_DUPFD", "fcntl.F_DUPFD_CLOEXEC", "F_DUPFD"}
 OWNERS = {
-    "adapters/inprocess/beside/shared_page.py": "the page's close, and the supervisor's",
-    "adapters/inprocess/wrapper/torch_sockets.py": "_tcp closes it, also if it is no socket",
+    "adapters/inprocess/shared_page.py": "the page's close, and the supervisor's",
+    "adapters/inprocess/rank/torch_sockets.py": "_tcp closes it, also if it is no socket",
     "adapters/kernel.py": "who tries the call closes what it returns",
     "adapters/rendezvous/reserved_ports.py": "who is to listen, which closes it when it serves the next round",
     "adapters/store/tcpstore/helper_watch.py": "the watch, and the helper that is given the other one",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from launches import PROGRAMS, Launch, Launcher
 
-from elastic.adapters.workers.watch.cgroups import counter
+from elastic.adapters.workers.cgroups import counter
 
 LIMIT = 160 << 20
 """Enough for the launcher and two small workers."""

@@ -21,7 +21,7 @@ from profiles import SOAK
 from elastic.adapters.launch_settings import STACKS_SIGNAL
 from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore.seal import seal
-from elastic.adapters.workers.start.start_up import StackHandler
+from elastic.adapters.workers.start_up import StackHandler
 from elastic.adapters.workers.watch.py_spy import py_spy
 from elastic.adapters.workers.watch.stacks import see
 from elastic.cli.exit_codes import RENDEZVOUS

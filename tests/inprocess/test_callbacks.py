@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from elastic.adapters.inprocess.wrapper.callbacks import Composed
+from elastic.adapters.inprocess.rank.callbacks import Composed
 from elastic.adapters.inprocess.wrapper.health_checks import within
 from elastic.inprocess import Compose, FrozenState, Mode, RestartAbort, State, shift
 from elastic.inprocess.abort import (

@@ -18,8 +18,8 @@ import elastic.adapters.inprocess.wrapper.assembly as assembly
 import elastic.inprocess as inprocess
 from elastic.adapters.clock import Clock
 from elastic.adapters.inprocess.gate.gate import SIGNUM
-from elastic.adapters.inprocess.gate.user_stack import own
-from elastic.adapters.inprocess.rank.thread_events import Drained
+from elastic.adapters.inprocess.thread_events import Drained
+from elastic.adapters.inprocess.user_stack import own
 from elastic.adapters.inprocess.wrapper.parameters import LONGEST_S
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.inprocess.exception import HealthCheckError, RestartAbort, RestartError, Stopped

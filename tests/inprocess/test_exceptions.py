@@ -11,8 +11,8 @@ import pytest
 
 import elastic.adapters.inprocess
 import elastic.inprocess
-from elastic.adapters.inprocess.rank.thread_events import Drained, Injected
-from elastic.adapters.inprocess.wrapper import outcomes
+from elastic.adapters.inprocess.rank import outcomes
+from elastic.adapters.inprocess.thread_events import Drained, Injected
 from elastic.core.inprocess.words import Reason
 from elastic.inprocess.exception import OutcomeUnknown, RestartAbort, Stopped, Unhealthy
 

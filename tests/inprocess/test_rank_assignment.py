@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from elastic.adapters.inprocess.wrapper.callbacks import State as Place
+from elastic.adapters.inprocess.rank.callbacks import State as Place
 from elastic.core.policies import Policy, place, shift
 from elastic.core.world import Endpoint, Life, Member, Node, Profile, World, WorldId, world_of
 from elastic.inprocess import Compose, Mode, State, Wrapper, rank_filter

@@ -23,10 +23,10 @@ from typing import Any, cast
 
 from attrs import Factory, define
 
-from elastic.adapters.inprocess.beside.shared_page import ARMED, DEPTH, WANT, WANT_MONITOR, WORDS, Page, Span
 from elastic.adapters.inprocess.gate.gate import SIGNUM, Gate
-from elastic.adapters.inprocess.gate.user_stack import USERS
-from elastic.adapters.inprocess.rank.thread_events import FromGate, How, Injected, Order, SpanEnd
+from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT, WANT_MONITOR, WORDS, Page, Span
+from elastic.adapters.inprocess.thread_events import FromGate, How, Injected, Order, SpanEnd
+from elastic.adapters.inprocess.user_stack import USERS
 
 TIMEOUT_S = 90.0
 TOKEN = 7

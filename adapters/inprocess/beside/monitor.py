@@ -64,7 +64,7 @@ from ...workers.messages.error_files import leave_error_file
 from ...workers.output.logs import ERROR_FILE_VARIABLE
 from ..gate.gate import SIGNUM
 from ..rank.register_follower import REST_S, RegisterFollower
-from .shared_page import ENTERED, HUNG, NS, RANK, WANT_MONITOR, WORLD_SIZE, Page, Seen, Span
+from ..shared_page import ENTERED, HUNG, NS, RANK, WANT_MONITOR, WORLD_SIZE, Page, Seen, Span
 
 SPEAKER = Profile(Endpoint("localhost", 1))
 """The monitor's profile. The monitor takes no seat, so no node reads it."""

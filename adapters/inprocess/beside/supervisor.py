@@ -30,7 +30,7 @@ from ... import kernel, pidfds, threads
 from ...clean_up import await_end, end_process, run_all
 from ...secret_variables import without_secrets
 from ..gate.alarm import Alarm
-from .shared_page import BYE, Page, to_inherit
+from ..shared_page import BYE, Page, to_inherit
 
 log = logging.getLogger("elastic.inprocess")
 

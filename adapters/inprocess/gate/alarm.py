@@ -17,8 +17,8 @@ import signal
 import threading
 from typing import Final
 
-from ..beside.shared_page import NS
-from .user_stack import own
+from ..shared_page import NS
+from ..user_stack import own
 
 SLACK_S: Final = 30.0
 """The time beyond the hard limit in which the monitor notices, asks and kills."""

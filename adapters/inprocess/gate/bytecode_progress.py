@@ -15,8 +15,8 @@ import math
 import time
 
 from ....core.inprocess.progress_limits import UNGUARDED, Limits, Marks
-from ..beside.shared_page import ARMED, HARD, LAPSED, NS, OVER, SOFT, STAMP, Page
-from .user_stack import own
+from ..shared_page import ARMED, HARD, LAPSED, NS, OVER, SOFT, STAMP, Page
+from ..user_stack import own
 
 
 def marks(words: memoryview[int], token: int) -> Marks | None:

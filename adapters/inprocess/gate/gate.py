@@ -44,7 +44,7 @@ from traceback import StackSummary
 from types import FrameType
 from typing import Final, TypeAlias
 
-from ..beside.shared_page import (
+from ..shared_page import (
     ACTIVE,
     ARMED,
     DEPTH,
@@ -61,7 +61,7 @@ from ..beside.shared_page import (
     Page,
     Seen,
 )
-from ..rank.thread_events import (
+from ..thread_events import (
     Drained,
     Finished,
     FromGate,
@@ -73,8 +73,8 @@ from ..rank.thread_events import (
     Signalled,
     SpanEnd,
 )
+from ..user_stack import call_users, is_importing, is_users, own, related, stack
 from .alarm import Alarm
-from .user_stack import call_users, is_importing, is_users, own, related, stack
 
 SIGNUM: Final = signal.SIGURG
 

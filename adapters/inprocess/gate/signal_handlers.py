@@ -16,7 +16,7 @@ from types import FrameType
 from typing import TypeAlias
 from weakref import WeakSet
 
-from ..beside.shared_page import Page
+from ..shared_page import Page
 from .gate import SIGNUM, Gate
 
 Disposition: TypeAlias = Callable[[int, FrameType | None], object] | int | signal.Handlers | None

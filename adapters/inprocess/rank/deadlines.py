@@ -8,11 +8,11 @@ from traceback import StackSummary
 from typing import Final
 
 from ....core.inprocess.words import Deadline, Span, Timer
-from ..beside.shared_page import HARD, NS, SOFT, WANT, Page
-from ..gate import user_stack
+from .. import user_stack
 from ..gate.bytecode_progress import marks
 from ..gate.gate import Gate
-from .thread_events import SpanEnd
+from ..shared_page import HARD, NS, SOFT, WANT, Page
+from ..thread_events import SpanEnd
 
 log = logging.getLogger("elastic.inprocess")
 

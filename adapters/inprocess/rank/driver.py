@@ -39,7 +39,10 @@ from ...rendezvous.reserved_ports import Reservation
 from ...report.news import LoopNotice, StoreBack, StoreSilent, Told, Trace
 from ...store.port import StoreError
 from ...terminal import why
-from ..beside.shared_page import (
+from .. import user_stack
+from ..gate.bytecode_progress import Progress, marks
+from ..gate.gate import Gate
+from ..shared_page import (
     BYE,
     ENTERED,
     GOES_REPLACED,
@@ -53,13 +56,7 @@ from ..beside.shared_page import (
     Page,
     Span,
 )
-from ..gate import user_stack
-from ..gate.bytecode_progress import Progress, marks
-from ..gate.gate import Gate
-from ..wrapper.outcomes import NestedCall, RestartAbort, raised, said
-from .deadlines import Late
-from .task import Task, echo_in, first_raised, lacks_memory, mark, traced
-from .thread_events import (
+from ..thread_events import (
     AbortEnded,
     Finished,
     How,
@@ -73,6 +70,9 @@ from .thread_events import (
     StoreStarted,
     ToMain,
 )
+from .deadlines import Late
+from .outcomes import NestedCall, RestartAbort, raised, said
+from .task import Task, echo_in, first_raised, lacks_memory, mark, traced
 
 log = logging.getLogger("elastic.inprocess")
 

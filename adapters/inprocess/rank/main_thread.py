@@ -16,12 +16,12 @@ from typing import NoReturn
 from attrs import evolve
 
 from ...signals import taken
-from ..beside.shared_page import Span
 from ..gate.gate import Gate
-from ..gate.user_stack import related
-from ..wrapper.aborts import forget_groups
+from ..shared_page import Span
+from ..thread_events import Finished, Order, Release, ToMain
+from ..user_stack import related
+from .aborts import forget_groups
 from .master_wait import wait_in_python
-from .thread_events import Finished, Order, Release, ToMain
 
 
 def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:

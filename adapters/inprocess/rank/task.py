@@ -22,9 +22,9 @@ from ....core.world import Endpoint, Fault, Member, Node, Origin, Profile, World
 from ...clock import Clock
 from ...store import numerals
 from ...workers.startup.elastic_raise import text_of
-from ..gate.user_stack import place, related
-from ..wrapper.callbacks import Callback, Callbacks, Composed, Mode, State
-from ..wrapper.outcomes import said
+from ..user_stack import place, related
+from .callbacks import Callback, Callbacks, Composed, Mode, State
+from .outcomes import said
 
 Labels: TypeAlias = Callable[[State, World | None], tuple[tuple[str, str], ...]]
 """Returns what a rank says of itself, by its state and its last world."""

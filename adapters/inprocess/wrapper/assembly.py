@@ -28,20 +28,20 @@ from ...store.tcpstore.serving import address_towards
 from ...store.tcpstore.wire import Address
 from ...workers.messages.entered import say_entered
 from ...workers.start.environment import SCOPE, TRACE
-from ..beside.shared_page import BYE, Bye, Page
 from ..beside.supervisor import Charge, Supervisor
 from ..gate.alarm import Alarm
 from ..gate.bytecode_progress import Progress
 from ..gate.gate import Gate
+from ..rank.callbacks import Callbacks, State
 from ..rank.driver import Driver, end_process, log
 from ..rank.latecomers import Latecomers
 from ..rank.main_thread import serve
-from ..rank.stores import Store
 from ..rank.task import Labels, Task
-from ..rank.thread_events import Finished, Message, ToMain
 from ..rank.tracing import traced, untraced
-from .callbacks import Callbacks, State
+from ..shared_page import BYE, Bye, Page
+from ..thread_events import Finished, Message, ToMain
 from .parameters import labels, party, rank_and_world_size, slot
+from .stores import Store
 
 FAREWELL_S = 10.0
 """How much longer than `leave_timeout` the monitor may take to end."""

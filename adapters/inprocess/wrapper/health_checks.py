@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from ....core.values import frozen
 from ... import threads
 from ...workers.devices.nvml import load_nvml
-from .callbacks import State
+from ..rank.callbacks import State
 from .parameters import span
 
 Check: TypeAlias = Callable[[State], object]

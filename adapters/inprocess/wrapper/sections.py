@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from ..gate.gate import Gate
-from ..gate.user_stack import own
+from ..user_stack import own
 
 
 class Atomic:

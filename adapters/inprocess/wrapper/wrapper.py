@@ -22,16 +22,15 @@ from ....core.caller import Terms, in_order
 from ....core.inprocess import progress_limits as watchdog
 from ....core.policies import Policy
 from ....core.world import Fault
-from ..beside.shared_page import NS
 from ..gate.signal_handlers import installed
-from ..gate.user_stack import own
-from ..rank.stores import Store, store_of_the_launcher
-from ..rank.thread_events import LimitsChanged
-from .aborts import AbortTorchDistributed, has_groups
+from ..rank.aborts import AbortTorchDistributed, has_groups
+from ..rank.callbacks import Callback, Callbacks, State
+from ..rank.outcomes import NestedCall, tell
+from ..shared_page import NS
+from ..thread_events import LimitsChanged
+from ..user_stack import own
 from .assembly import Assembly, Parts, Plan
 from .callables import misfit, returns_at_once, wanting, with_value
-from .callbacks import Callback, Callbacks, State
-from .outcomes import NestedCall, tell
 from .parameters import (
     LONGEST_S,
     Duration,
@@ -47,6 +46,7 @@ from .parameters import (
     yes_or_no,
 )
 from .sections import Atomic, Limited
+from .stores import Store, store_of_the_launcher
 
 Result = TypeVar("Result")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from ...secret_variables import without_secrets
-from ..watch.cgroups import cpu_quota
+from ..cgroups import cpu_quota
 from .nvml import DRIVER, VARIABLE, NoDevices, Nvml, asked, load_nvml, visible_devices
 
 Kind = Literal["gpu", "auto", "cpu", "xpu"]

@@ -22,7 +22,7 @@ from typing import Any
 
 from ....core.values import frozen
 from ....core.world import Fault, Origin
-from ..watch.stack_text import is_own
+from .stack_text import is_own
 
 _ERROR_FILE_BYTES_MAX = 1 << 24
 RAISED = 1

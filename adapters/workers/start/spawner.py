@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ....core.values import frozen
+from ..start_up import StartUp
 from ..worker_port import WorkerSpec
 from .programs import check_program, find_setpriv, ignoring
-from .start_up import StartUp
 
 _PAUSE_S, _PAUSE_MAX_S = 0.001, 0.05
 

@@ -31,6 +31,7 @@ from ....core.backoff import pause_s
 from ...clean_up import run_all
 from ...launch_settings import Function, LaunchSettings, Program, StandbySettings
 from ...store.notes import StandbyNote
+from ..start_up import HOOK, StartUp
 from ..watch import process_groups as groups
 from ..watch.reaper_process import ReaperProcess
 from ..watch.watcher import Watcher
@@ -39,7 +40,6 @@ from .environment import command, lasting_environment, names_of_round
 from .programs import ignoring
 from .script_imports import EarlyImport, Imports, imports_of, named
 from .spawner import Executor, Here, Process, Spawner, WorkerStart, bound_to
-from .start_up import HOOK, StartUp
 
 _VARIABLE = "ELASTIC_STANDBY"
 _PACKET_MAX = 65_536

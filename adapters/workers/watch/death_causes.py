@@ -11,10 +11,10 @@ from contextlib import suppress
 from glob import escape, iglob
 from pathlib import Path
 
+from .. import cgroups
+from ..cgroups import Kills
 from ..messages.error_files import exit_sentence
 from ..worker_port import Exit
-from . import cgroups
-from .cgroups import Kills
 
 _KERNEL = Path("/proc/sys/kernel")
 NOT_OURS = "sent by another process (not elastic, not the kernel's out-of-memory killer)"

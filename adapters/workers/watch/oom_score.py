@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from . import cgroups
+from .. import cgroups
 
 SPARED, ORDINARY = -1000, 0
 _SCORE = Path("/proc/self/oom_score_adj")

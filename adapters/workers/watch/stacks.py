@@ -23,10 +23,10 @@ from attrs import define, evolve
 from ....core.values import frozen
 from ... import pidfds
 from ...terminal import printable
-from ..start.start_up import StackHandler
+from ..messages.stack_text import as_traceback, main_thread, place
+from ..start_up import StackHandler
 from . import unkillable
 from .py_spy import texts_of
-from .stack_text import as_traceback, main_thread, place
 
 TIMEOUT_S = 1.0
 """All workers together have this long to answer."""

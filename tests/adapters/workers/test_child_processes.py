@@ -21,11 +21,11 @@ from processes import TIMEOUT_S, comes_true, is_alive, is_stopped
 
 from elastic.adapters.disk import Disk, StandsStill
 from elastic.adapters.workers import child_processes as module
+from elastic.adapters.workers.cgroups import Counter
 from elastic.adapters.workers.child_processes import SubprocessWorkers
 from elastic.adapters.workers.start.forks import Serving
 from elastic.adapters.workers.start.spawner import Executing, Here
 from elastic.adapters.workers.watch import process_groups as groups
-from elastic.adapters.workers.watch.cgroups import Counter
 from elastic.adapters.workers.watch.death_causes import remark
 from elastic.adapters.workers.watch.reaper_process import ReaperProcess
 from elastic.adapters.workers.worker_port import NOWHERE, CannotStart, Exit, Shortage, Sink, WorkerSpec

@@ -21,8 +21,8 @@ from worlds import arrived, edited, node, running
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.inprocess.beside.monitor import Program
-from elastic.adapters.inprocess.beside.shared_page import Page
 from elastic.adapters.inprocess.beside.supervisor import Charge
+from elastic.adapters.inprocess.shared_page import Page
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.relay.relay_server import Relay
 from elastic.core.inprocess.exits import INTERNAL
@@ -154,7 +154,7 @@ SLIPS = """
 import os, sys
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.inprocess.beside import monitor
-from elastic.adapters.inprocess.beside.shared_page import Page
+from elastic.adapters.inprocess.shared_page import Page
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 
 class Slipping(MemoryBackend):

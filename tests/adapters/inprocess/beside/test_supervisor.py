@@ -14,8 +14,8 @@ import pytest
 from processes import comes_true
 from worlds import node
 
-from elastic.adapters.inprocess.beside.shared_page import BYE, Bye, Page
 from elastic.adapters.inprocess.beside.supervisor import Charge, Supervisor
+from elastic.adapters.inprocess.shared_page import BYE, Bye, Page
 from elastic.core.inprocess.monitoring import Rules
 
 TIMEOUT_S = 60.0
@@ -25,7 +25,7 @@ import os, sys
 from pathlib import Path
 for number in sys.argv[2:]:
     os.close(int(number))
-from elastic.adapters.inprocess.beside.shared_page import BYE, Bye, Page
+from elastic.adapters.inprocess.shared_page import BYE, Bye, Page
 from elastic.adapters.inprocess.beside.supervisor import Charge, Supervisor
 from elastic.core.inprocess.monitoring import Rules
 from elastic.core.world import Node
@@ -140,7 +140,7 @@ SHORT_OF_DESCRIPTORS = """
 import logging, os, resource, signal, sys
 from contextlib import suppress
 from elastic.adapters.inprocess.gate.alarm import Alarm
-from elastic.adapters.inprocess.beside.shared_page import BYE, NS, Bye, Page
+from elastic.adapters.inprocess.shared_page import BYE, NS, Bye, Page
 from elastic.adapters.inprocess.beside.supervisor import Charge, Supervisor
 from elastic.core.inprocess.monitoring import Rules
 from elastic.core.world import Node

@@ -9,8 +9,8 @@ import sys
 import pytest
 from spans import stage
 
-from elastic.adapters.inprocess.beside.shared_page import NS, STAMP
 from elastic.adapters.inprocess.gate.bytecode_progress import marks
+from elastic.adapters.inprocess.shared_page import NS, STAMP
 from elastic.core.inprocess.progress_limits import Limits, Marks
 from elastic.core.inprocess.timers import Timers, passed, until
 from elastic.core.inprocess.words import Deadline, Elapsed, Timer
@@ -18,7 +18,7 @@ from elastic.core.inprocess.words import Deadline, Elapsed, Timer
 SOFT = 3
 LATE = """
 import ctypes, gc, threading
-from elastic.adapters.inprocess.beside.shared_page import Page
+from elastic.adapters.inprocess.shared_page import Page
 from elastic.adapters.inprocess.gate.bytecode_progress import Progress
 
 kept = []

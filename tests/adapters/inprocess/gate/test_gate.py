@@ -27,12 +27,11 @@ import pytest
 from processes import cut_name
 from spans import TIMEOUT_S, Stage, stage
 
-from elastic.adapters.inprocess.beside.shared_page import ARMED, DEPTH, NS, WANT_MONITOR, Page
 from elastic.adapters.inprocess.gate.alarm import Alarm
 from elastic.adapters.inprocess.gate.gate import SIGNUM, Gate
-from elastic.adapters.inprocess.gate.user_stack import own
 from elastic.adapters.inprocess.rank.main_thread import serve
-from elastic.adapters.inprocess.rank.thread_events import (
+from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, NS, WANT_MONITOR, Page
+from elastic.adapters.inprocess.thread_events import (
     Drained,
     Finished,
     How,
@@ -42,6 +41,7 @@ from elastic.adapters.inprocess.rank.thread_events import (
     Signalled,
     ToMain,
 )
+from elastic.adapters.inprocess.user_stack import own
 from elastic.adapters.inprocess.wrapper.sections import Atomic, Limited
 
 FOR_EVER_S = 3600

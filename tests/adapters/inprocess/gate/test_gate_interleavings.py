@@ -13,10 +13,10 @@ import pytest
 from attrs import evolve
 from interleavings import Program, Wrong, explore, interrupted
 
-from elastic.adapters.inprocess.beside.shared_page import DEPTH, WANT, WANT_MONITOR, Page
 from elastic.adapters.inprocess.gate.gate import Gate, Post
-from elastic.adapters.inprocess.gate.user_stack import own
-from elastic.adapters.inprocess.rank.thread_events import How, Injected, Order, SpanEnd
+from elastic.adapters.inprocess.shared_page import DEPTH, WANT, WANT_MONITOR, Page
+from elastic.adapters.inprocess.thread_events import How, Injected, Order, SpanEnd
+from elastic.adapters.inprocess.user_stack import own
 from elastic.adapters.inprocess.wrapper.sections import Atomic
 
 STRIDE = int(os.environ.get("ELASTIC_GATE_STRIDE", "29"))

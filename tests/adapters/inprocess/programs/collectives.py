@@ -20,8 +20,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
-from elastic.adapters.inprocess.wrapper.aborts import AbortTorchDistributed
-from elastic.adapters.inprocess.wrapper.callbacks import State
+from elastic.adapters.inprocess.rank.aborts import AbortTorchDistributed
+from elastic.adapters.inprocess.rank.callbacks import State
 
 STATE = State(0, 2, 0, 2, 0, 2)
 TIMEOUT = timedelta(minutes=10)

@@ -19,10 +19,10 @@ from collections import Counter
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from elastic.adapters.inprocess.beside.shared_page import ARMED, DEPTH, WANT_MONITOR, Page, Span
 from elastic.adapters.inprocess.gate.gate import Gate
 from elastic.adapters.inprocess.gate.signal_handlers import installed
-from elastic.adapters.inprocess.rank.thread_events import FromGate, How, Injected, Order, SpanEnd
+from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_MONITOR, Page, Span
+from elastic.adapters.inprocess.thread_events import FromGate, How, Injected, Order, SpanEnd
 from elastic.adapters.inprocess.wrapper.sections import Atomic
 
 SENDER = f"""

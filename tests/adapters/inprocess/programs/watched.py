@@ -20,12 +20,12 @@ from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
 
-from elastic.adapters.inprocess.beside.shared_page import BYE, LEAVING, Bye, Page, Span
 from elastic.adapters.inprocess.beside.supervisor import Charge, Supervisor
 from elastic.adapters.inprocess.gate.alarm import Alarm
 from elastic.adapters.inprocess.gate.gate import Gate
 from elastic.adapters.inprocess.gate.signal_handlers import installed
-from elastic.adapters.inprocess.rank.thread_events import FromGate, Injected, Order, SpanEnd
+from elastic.adapters.inprocess.shared_page import BYE, LEAVING, Bye, Page, Span
+from elastic.adapters.inprocess.thread_events import FromGate, Injected, Order, SpanEnd
 from elastic.core.inprocess.monitoring import Rules
 from elastic.core.world import Node
 

@@ -9,10 +9,10 @@ import pytest
 from attrs import fields
 from spans import Stage, stage
 
-from elastic.adapters.inprocess.beside.shared_page import ARMED, NS, SOFT, STAMP, WANT
 from elastic.adapters.inprocess.gate.bytecode_progress import Progress
 from elastic.adapters.inprocess.rank.deadlines import CONSEQUENCES, Late, sentence
-from elastic.adapters.inprocess.rank.thread_events import SpanEnd
+from elastic.adapters.inprocess.shared_page import ARMED, NS, SOFT, STAMP, WANT
+from elastic.adapters.inprocess.thread_events import SpanEnd
 from elastic.core.inprocess.settings import Settings
 from elastic.core.inprocess.words import Deadline, Span, Timer
 

@@ -13,9 +13,9 @@ import pytest
 from attrs import evolve
 from spans import TIMEOUT_S, Stage, stage
 
-from elastic.adapters.inprocess.beside.shared_page import Span
 from elastic.adapters.inprocess.rank.main_thread import serve
-from elastic.adapters.inprocess.rank.thread_events import Finished, How, Order, Release, Signalled, SpanEnd, ToMain
+from elastic.adapters.inprocess.shared_page import Span
+from elastic.adapters.inprocess.thread_events import Finished, How, Order, Release, Signalled, SpanEnd, ToMain
 
 SIGNUM = signal.SIGUSR1
 

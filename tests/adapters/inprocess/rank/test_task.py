@@ -6,8 +6,8 @@ import pytest
 from worlds import node
 
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.inprocess.rank.callbacks import Callbacks
 from elastic.adapters.inprocess.rank.task import Task
-from elastic.adapters.inprocess.wrapper.callbacks import Callbacks
 from elastic.core.caller import Terms
 from elastic.core.inprocess.words import Span
 from elastic.core.policies import shift

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from attrs import define, field
 
-from elastic.adapters.inprocess.wrapper.callbacks import State
+from elastic.adapters.inprocess.rank.callbacks import State
 from elastic.adapters.inprocess.wrapper.health_checks import (
     CudaHealthCheck,
     NvmlHealthCheck,

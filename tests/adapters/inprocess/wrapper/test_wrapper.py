@@ -17,8 +17,8 @@ from processes import TIMEOUT_S
 
 import elastic
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.inprocess.rank.stores import NoStore, master_at_first
 from elastic.adapters.inprocess.wrapper.parameters import labels, party, slot
+from elastic.adapters.inprocess.wrapper.stores import NoStore, master_at_first
 from elastic.adapters.inprocess.wrapper.wrapper import Wrapper as PlainWrapper
 from elastic.core.inprocess.exits import INTERNAL
 from elastic.core.policies import at_most, shift

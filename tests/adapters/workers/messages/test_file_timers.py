@@ -21,7 +21,7 @@ from elastic.adapters.launch_settings import STACKS_SIGNAL, WatchdogSettings
 from elastic.adapters.workers.messages import file_timers as module
 from elastic.adapters.workers.messages.error_files import read_error_file
 from elastic.adapters.workers.messages.file_timers import FileTimers, parse
-from elastic.adapters.workers.start.start_up import StackHandler
+from elastic.adapters.workers.start_up import StackHandler
 from elastic.adapters.workers.watch import stacks
 
 Start = Callable[[], subprocess.Popen[bytes]]

@@ -24,7 +24,7 @@ from elastic.adapters.workers.messages.reports import Report, What, channel, rea
 from elastic.adapters.workers.start.environment import command
 from elastic.adapters.workers.start.function_call import StartMethod, calling
 from elastic.adapters.workers.start.spawner import Executing, Spawner
-from elastic.adapters.workers.start.start_up import StackHandler, StartUp
+from elastic.adapters.workers.start_up import StackHandler, StartUp
 from elastic.adapters.workers.worker_port import Exit, Sink, WorkerSpec
 
 START_UP = StartUp(StackHandler(STACKS_SIGNAL, 1023), 1022)

@@ -29,7 +29,7 @@ from elastic.adapters.workers.start.environment import command, lasting_environm
 from elastic.adapters.workers.start.function_call import calling
 from elastic.adapters.workers.start.spawner import Executing
 from elastic.adapters.workers.start.standbys import Standbys, _can_end_idling, _schedule
-from elastic.adapters.workers.start.start_up import start_up
+from elastic.adapters.workers.start_up import start_up
 from elastic.adapters.workers.startup.elastic_standby import STALE
 from elastic.adapters.workers.watch.reaper_process import ReaperProcess
 from elastic.adapters.workers.watch.watcher import Watcher

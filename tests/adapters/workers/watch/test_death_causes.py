@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from elastic.adapters.workers.watch.cgroups import Kills
+from elastic.adapters.workers.cgroups import Kills
 from elastic.adapters.workers.watch.death_causes import NOT_OURS, remark
 from elastic.adapters.workers.worker_port import Exit
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from processes import comes_true, is_stopped
 
+from elastic.adapters.workers.messages.stack_text import main_thread, place, threads
 from elastic.adapters.workers.watch import py_spy
 from elastic.adapters.workers.watch.py_spy import text_of, texts_of
-from elastic.adapters.workers.watch.stack_text import main_thread, place, threads
 from elastic.adapters.workers.watch.stacks import see
 
 LONG_S = 600.0

@@ -13,7 +13,7 @@ from processes import TIMEOUT_S
 from profiles import SOAK
 
 from elastic.adapters.launch_settings import STACKS_SIGNAL
-from elastic.adapters.workers.start.start_up import StackHandler, StartUp
+from elastic.adapters.workers.start_up import StackHandler, StartUp
 from elastic.adapters.workers.watch.stacks import see
 
 HANDLER = StackHandler(STACKS_SIGNAL, 1023)

@@ -17,7 +17,7 @@ import pytest
 from processes import TIMEOUT_S, children_of, comes_true, command_of, is_stopped
 
 from elastic.adapters.launch_settings import STACKS_SIGNAL, Kind, LaunchSettings, Program
-from elastic.adapters.workers.start.start_up import StackHandler, StartUp, start_up
+from elastic.adapters.workers.start_up import StackHandler, StartUp, start_up
 from elastic.adapters.workers.watch import stacks
 from elastic.adapters.workers.watch.stacks import Sighting, Task, _Asked, see
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from ....core.values import frozen
+from ...core.values import frozen
 
 _PROC = Path("/proc")
 _LIMITS = ("memory.max", "memory.limit_in_bytes")

@@ -14,7 +14,7 @@ from ...store.connection import RankConnection, RelayConnection, TCPStoreConnect
 from ...store.relay.relay_server import VARIABLE as RELAY
 from ...store.tcpstore.wire import Address
 from ...workers.start.environment import WORLD
-from ..wrapper.parameters import number
+from .parameters import number
 
 
 class NoStore(RuntimeError):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastic.adapters.workers.watch.stack_text import (
+from elastic.adapters.workers.messages.stack_text import (
     FRAMES_MAX,
     THREADS_MAX,
     Frame,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from elastic.adapters.workers.watch.cgroups import Counter, Kills, counter, cpu_quota
+from elastic.adapters.workers.cgroups import Counter, Kills, counter, cpu_quota
 
 V2 = "30 23 0:26 / {mount} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 V1 = "35 31 0:32 / {mount} rw,relatime shared:9 - cgroup cgroup rw,memory\n"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
 
-from ....core.values import frozen
-from ...report.news import LoopNotice
-from ..beside.shared_page import Span
+from ...core.values import frozen
+from ..report.news import LoopNotice
+from .shared_page import Span
 
 
 class Injected(BaseException):

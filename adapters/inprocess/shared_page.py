@@ -17,8 +17,8 @@ import os
 from enum import IntEnum
 from typing import Final
 
-from ....core.values import frozen
-from ..gate.user_stack import own
+from ...core.values import frozen
+from .user_stack import own
 
 WORDS: Final = 32
 BYTES: Final = 8 * WORDS

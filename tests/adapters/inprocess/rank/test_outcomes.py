@@ -10,7 +10,7 @@ from typing import TextIO
 
 import pytest
 
-from elastic.adapters.inprocess.wrapper.outcomes import RestartAbort, raised, tell
+from elastic.adapters.inprocess.rank.outcomes import RestartAbort, raised, tell
 from elastic.core.inprocess.words import Raised, Reason
 
 

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from ....core.values import frozen
-from ...launch_settings import Function, Kind, LaunchSettings, Program
+from ...core.values import frozen
+from ..launch_settings import Function, Kind, LaunchSettings, Program
 
-HOOK = Path(__file__).parents[1] / "startup"
+HOOK = Path(__file__).with_name("startup")
 """The folder of the start-up code, first in PYTHONPATH."""
 _VARIABLE = "ELASTIC_START_UP"
 _DESCRIPTORS_MAX = 1024

@@ -18,11 +18,11 @@ import pytest
 from spans import stage
 from wrapped import needs_torch
 
+from elastic.adapters.inprocess.rank.aborts import AbortTorchDistributed
+from elastic.adapters.inprocess.rank.callbacks import State
 from elastic.adapters.inprocess.rank.main_thread import serve
-from elastic.adapters.inprocess.rank.thread_events import Finished, Release, ToMain
-from elastic.adapters.inprocess.wrapper.aborts import AbortTorchDistributed
-from elastic.adapters.inprocess.wrapper.callbacks import State
-from elastic.adapters.inprocess.wrapper.torch_sockets import shut_gloo, shut_store
+from elastic.adapters.inprocess.rank.torch_sockets import shut_gloo, shut_store
+from elastic.adapters.inprocess.thread_events import Finished, Release, ToMain
 from elastic.adapters.rendezvous.reserved_ports import Reservation
 
 PROGRAM = Path(__file__).parents[1] / "programs" / "collectives.py"
@@ -191,7 +191,7 @@ def test_a_group_outlives_the_frames_of_its_iteration_and_no_longer(monkeypatch:
 INTERRUPTED = """
 from datetime import timedelta
 import torch.distributed as dist
-from elastic.adapters.inprocess.wrapper.aborts import forget_groups
+from elastic.adapters.inprocess.rank.aborts import forget_groups
 
 def numbered() -> int:
     return dist.distributed_c10d._world.group_count
@@ -216,7 +216,7 @@ def test_a_group_whose_making_was_interrupted_is_not_counted_among_the_next_iter
 
 ENDED_BY_AN_EXCEPTION = """
 import torch.distributed as dist
-from elastic.adapters.inprocess.wrapper.aborts import forget_groups
+from elastic.adapters.inprocess.rank.aborts import forget_groups
 
 for _ in range(3):
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
