@@ -21,7 +21,7 @@ from ..adapters.agent.watchdogs import CannotWatch
 from ..adapters.clean_up import CleanUp
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.disk import Disk, Patience, once
-from ..adapters.launch_settings import Function, LaunchSettings, Program
+from ..adapters.launch_settings import Function, Kind, LaunchSettings, Program
 from ..adapters.rendezvous.evictions import Evictions
 from ..adapters.report.launch_report import Report, Result, write_report, write_whole
 from ..adapters.report.news import CannotTrace, NoTrace, Observer, Observers, Trace
@@ -61,7 +61,10 @@ if TYPE_CHECKING:
     from ..adapters.torch.telemetry import EventLog, MetricsLog, RendezvousLog
     from .etcd_place import EtcdPlace
 
-_OF_NO_SCRIPT = ("--nproc-per-node", "--nnodes", "--node-rank", "--rdzv-endpoint", "--rdzv-id", "--rdzv-backend")
+_OF_NO_SCRIPT = (
+    *("--nproc-per-node", "--nnodes", "--node-rank", "--standalone", "--max-restarts", "--tee", "--redirects"),
+    *("--rdzv-endpoint", "--rdzv-id", "--rdzv-backend", "--rdzv-conf"),
+)
 """The options of launchers that a script has hardly for itself."""
 _NO_ROUTE_S = 1.0
 """How long an agent asks a store to which this host has no route: it was waited for already."""
@@ -94,20 +97,20 @@ def launch(ctx: click.Context, /, script: str, arguments: tuple[str, ...], **giv
     program = script_program(options, script, arguments, os.environ)
     if options.show_preload:
         return _show_preload(options, program)
-    said = [*lines_without_effect(options, ctx), *lines_behind_script(script, arguments)]
+    said = [*lines_without_effect(options, ctx), *lines_behind_script(program)]
     report, lines = launched(options, program, os.environ, said=said, is_alone=True)
     if report.exit_code:
         leave_reply(reply(report.cause) if report.cause else {"message": {"message": lines[0]}})
     return report.exit_code
 
 
-def lines_behind_script(script: str, arguments: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each argument of the script that can hardly be meant for it."""
-    named = dict.fromkeys(each.partition("=")[0].replace("_", "-") for each in arguments)
-    for name in named if script.endswith(".py") else ():
+def lines_behind_script(program: Program) -> Iterator[str]:
+    """Yield a line for each argument of a Python program that can hardly be meant for it."""
+    named = dict.fromkeys(each.partition("=")[0].replace("_", "-") for each in program.arguments)
+    for name in named if program.kind is not Kind.BINARY else ():
         if name in _OF_NO_SCRIPT:
             theirs = "which gets it; the options of elastic launch come before the script"
-            yield f"elastic: {name} stands behind {script}, {theirs}"
+            yield f"elastic: {name} stands behind {program.name}, {theirs}"
 
 
 def leave_reply(content: Mapping[str, Any]) -> None:

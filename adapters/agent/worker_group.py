@@ -30,7 +30,7 @@ from ..workers.messages.reports import Report, What
 from ..workers.output.logs import WorkerLogs, written
 from ..workers.start.attempts import Attempt, again, attempts
 from ..workers.start.environment import command, lasting_environment, substituted
-from ..workers.start.programs import check_descriptors, check_script
+from ..workers.start.programs import check_descriptors, check_module, check_script
 from ..workers.worker_port import CannotStart, Exit, Shortage, Workers, WorkerSpec
 from .inbox import EndRead
 from .parts import Shared
@@ -121,6 +121,9 @@ class WorkerGroup:
             return
         path, size = lasting_environment(settings, self._node.slot), settings.local_world_size
         self._check_script(program, range(size))
+        if program.kind is Kind.MODULE and program.python == sys.executable:
+            for name in dict.fromkeys(substituted(program.name, local_rank) for local_rank in range(size)):
+                check_module(name, path)
         spawner.check([WorkerSpec(rank, command(program, rank), path) for rank in range(size)])
         check_descriptors(size * DESCRIPTORS)
 

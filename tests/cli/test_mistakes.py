@@ -13,6 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from elastic.adapters.launch_settings import Kind, Program
 from elastic.adapters.rendezvous import reserved_ports
 from elastic.cli.launch import lines_behind_script
 from elastic.cli.main import run
@@ -305,8 +306,12 @@ def test_a_refused_launch_leaves_no_thread_and_no_log_handler(mistake: Callable[
 
 def test_an_option_of_the_launcher_behind_the_script_is_named() -> None:
     behind = "train.py, which gets it; the options of elastic launch come before the script"
-    lines = list(lines_behind_script("train.py", ("--epochs=3", "--nproc_per_node=2", "--rdzv-id", "a", "--rdzv_id=b")))
-    assert lines == [f"elastic: {name} stands behind {behind}" for name in ("--nproc-per-node", "--rdzv-id")]
+    given = ("--epochs=3", "--nproc_per_node=2", "--rdzv-id", "a", "--rdzv_id=b", "--max-restarts", "3")
+    for kind in (Kind.SCRIPT, Kind.MODULE):
+        assert list(lines_behind_script(Program(kind, "train.py", given))) == [
+            f"elastic: {name} stands behind {behind}" for name in ("--nproc-per-node", "--rdzv-id", "--max-restarts")
+        ]
+    assert list(lines_behind_script(Program(Kind.BINARY, "torchrun", given))) == []
 
 
 def test_no_command_at_all_is_answered_with_the_help(capfd: pytest.CaptureFixture[str]) -> None:

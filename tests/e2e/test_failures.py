@@ -240,6 +240,7 @@ def test_a_launcher_that_is_stopped_says_so_in_its_error_file(launch: Launcher, 
 
 UNSTARTABLE = [
     (("nowhere.py",), "nowhere.py: no such file in "),
+    (("-m", "no.such.module"), "no.such.module: no such module in "),
     (("--no-python", "./nowhere"), "./nowhere: no such file in "),
     (("--no-python", "no-such-program-anywhere"), "no-such-program-anywhere: not found in PATH"),
     (("--no-python", str(CRASH)), f"{CRASH}: not executable: chmod +x {CRASH}"),

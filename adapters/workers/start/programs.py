@@ -13,8 +13,10 @@ import resource
 import shutil
 import stat
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from ...secret_variables import without_secrets
@@ -25,6 +27,23 @@ _DEFAULT_PATH = "/bin:/usr/bin"
 """execvp looks here when the environment has no PATH."""
 _BINFMT = Path("/proc/sys/fs/binfmt_misc")
 """Handlers registered with the kernel for other formats (wine, qemu, ...)."""
+_NO_MODULE, _NO_MAIN = 3, 4
+_MISSING = f"""
+import importlib.util, sys
+name = sys.argv[1]
+try:
+    spec = importlib.util.find_spec(name)
+    missing = {_NO_MODULE} if spec is None else 0
+    if spec and spec.submodule_search_locations is not None and not importlib.util.find_spec(name + ".__main__"):
+        missing = {_NO_MAIN}
+except ModuleNotFoundError as error:
+    missing = {_NO_MODULE} if error.name and f"{{name}}.".startswith(f"{{error.name}}.") else 0
+except BaseException:
+    missing = 0
+sys.exit(missing)
+"""
+"""This program says by its exit code that a module is not there. What else goes wrong, the worker shows better."""
+_ASKED_S = 30.0
 _FIRST_LINE_MAX = 256
 """The kernel reads so much of a `#!` line."""
 
@@ -41,6 +60,42 @@ def check_script(path: str) -> None:
     standard input."""
     if path != "-" and not os.path.exists(path):
         raise CannotStart(f"{path}: no such file{_from_here(path)}")
+
+
+def check_module(name: str, environment: Mapping[str, str]) -> None:
+    """Raise CannotStart if `python -m name` has nothing to run with this environment. A package's code may say where its
+    modules are, so Python itself is asked where no file shows it."""
+    if _is_there(name, environment.get("PYTHONPATH", "")):
+        return
+    try:
+        asked = subprocess.run(
+            [sys.executable, "-c", _MISSING, name],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_ASKED_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return
+    if asked.returncode == _NO_MODULE:
+        raise CannotStart(f"{name}: no such module{_from_here('.')}, and none is installed")
+    if asked.returncode == _NO_MAIN:
+        raise CannotStart(f"{name}: a package without a __main__ module, so it cannot be executed")
+
+
+def _is_there(name: str, pythonpath: str) -> bool:
+    """Return True if a file is seen that `python -m name` runs. Nothing is imported."""
+    parts, path = name.split("."), ["", *filter(None, pythonpath.split(":")), *sys.path]
+    for end in range(1, len(parts) + 2):
+        full = ".".join((*parts, "__main__")[:end])
+        spec = PathFinder.find_spec(full, path)
+        if spec is None:
+            return False
+        if spec.submodule_search_locations is None:
+            return end >= len(parts)
+        path = list(spec.submodule_search_locations)
+    return False
 
 
 def check_descriptors(count: int) -> None:

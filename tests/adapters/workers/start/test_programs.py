@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from elastic.adapters.workers.start import programs
 from elastic.adapters.workers.start.programs import (
     check_descriptors,
+    check_module,
     check_program,
     check_script,
     find_setpriv,
@@ -139,6 +141,61 @@ def test_a_script_for_python_must_exist_and_no_more(tmp_path: Path) -> None:
         check_script("no.py")
     with pytest.raises(CannotStart, match=r"^/no\.py: no such file$"):
         check_script("/no.py")
+
+
+def lacks(name: str, folder: Path) -> str:
+    """Return why `python -m name` cannot run, with this folder in PYTHONPATH; empty if it may."""
+    try:
+        check_module(name, {**os.environ, "PYTHONPATH": str(folder)})
+    except CannotStart as reason:
+        return str(reason).replace(os.getcwd(), "HERE")
+    return ""
+
+
+@pytest.mark.parametrize(
+    "name", ["json.tool", "this", "zipfile", "mine", "mine.deep", "mine.deep.est", "spread.one", "odd.where"]
+)
+def test_a_module_that_python_would_run_is_not_held_up(name: str, tmp_path: Path) -> None:
+    for folder in ("mine", "mine/deep", "spread", "odd", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    for file in (
+        "mine/__init__",
+        "mine/__main__",
+        "mine/deep/__init__",
+        "mine/deep/__main__",
+        "mine/deep/est",
+        "spread/one",
+    ):
+        (tmp_path / f"{file}.py").touch()
+    (tmp_path / "elsewhere" / "where.py").touch()
+    (tmp_path / "odd" / "__init__.py").write_text(f"__path__.append({str(tmp_path / 'elsewhere')!r})")
+    assert lacks(name, tmp_path) == ""
+
+
+def test_a_module_that_is_not_there_is_named_before_any_worker_runs(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    (tmp_path / "single.py").touch()
+    for name in ("no", "no.such.module", "json.nothing", "package.nothing", "single.nothing", "single.nothing.at.all"):
+        assert lacks(name, tmp_path) == f"{name}: no such module in HERE, and none is installed"
+    no_main = "a package without a __main__ module, so it cannot be executed"
+    assert lacks("package", tmp_path) == f"package: {no_main}" and lacks("json", tmp_path) == f"json: {no_main}"
+
+
+@pytest.mark.parametrize(
+    "text", ["import nothing_installed", "raise RuntimeError", "import sys; sys.exit(3)", "syntax error"]
+)
+def test_what_a_package_s_own_code_does_wrong_is_left_to_the_worker(text: str, tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text(text)
+    assert lacks("package.nothing", tmp_path) == ""
+
+
+def test_a_package_that_takes_long_to_import_holds_up_no_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("import time; time.sleep(600)")
+    monkeypatch.setattr(programs, "_ASKED_S", 0.5)
+    assert lacks("package.nothing", tmp_path) == ""
 
 
 def test_a_missing_setpriv_is_said_with_the_package_it_is_part_of(tmp_path: Path) -> None:
