@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .etcd_place import EtcdPlace
 
 SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+EXIT_BARRIER_TIMEOUT = "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT"
 PREFIX_TEMPLATE = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"
 ENABLE_TIMER = "TORCHELASTIC_ENABLE_FILE_TIMER"
 STUCK_AFTER = "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT"
@@ -179,6 +180,9 @@ def _group(options: LaunchOptions, spans: rendezvous.Settings, environment: Mapp
     shutdown_timeout = options.shutdown_timeout
     if shutdown_timeout is None:
         shutdown_timeout = _read(values.seconds, SHUTDOWN_TIMEOUT, environment.get(SHUTDOWN_TIMEOUT, "30"))
+    barrier_timeout = options.exit_barrier_timeout
+    if barrier_timeout is None and (text := environment.get(EXIT_BARRIER_TIMEOUT)):
+        barrier_timeout = _read(values.some_seconds, EXIT_BARRIER_TIMEOUT, text)
     try:
         return group.Settings(
             grace=options.grace,
@@ -187,7 +191,7 @@ def _group(options: LaunchOptions, spans: rendezvous.Settings, environment: Mapp
             ttl=spans.ttl,
             keep_alive_interval=spans.keep_alive_interval,
             start_timeout=spans.join_timeout,
-            barrier_timeout=spans.barrier_timeout,
+            barrier_timeout=spans.barrier_timeout if barrier_timeout is None else barrier_timeout,
             fence=FENCE * spans.ttl if options.on_store_loss == "stop" else None,
             alone=alone(spans.limits),
             checks=True if options.node_check else None,

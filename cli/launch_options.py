@@ -142,6 +142,10 @@ class LaunchOptions:
     shutdown_timeout: float | None = FAILURES.option("S", values.seconds)(
         "The same when this command itself is told to stop. [default: TORCH_ELASTIC_SHUTDOWN_TIMEOUT or 30]"
     )
+    exit_barrier_timeout: float | None = FAILURES.option("S", values.some_seconds)(
+        "How long this node waits for the other nodes' workers when its own have succeeded. Then it ends with 0. [default: "
+        "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT, or barrier_timeout of --rdzv-conf, or as long as they run]"
+    )
     linger: float = FAILURES.option("S", values.seconds, default=5, own=True)(
         "How long processes that workers have left may run on after the job has succeeded, such as an uploader. 0: they are "
         "killed with their worker."

@@ -73,6 +73,7 @@ class LaunchSettings:
     drain_deadline: float = DEFAULT
     restart_scope: values.RestartScope = DEFAULT
     shutdown_timeout: float | None = DEFAULT
+    exit_barrier_timeout: float | None = DEFAULT
     linger: float = DEFAULT
     on_store_loss: values.OnStoreLoss = DEFAULT
     node_check: str | None = DEFAULT

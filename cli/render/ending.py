@@ -66,7 +66,7 @@ def _without_it(report: Report) -> str:
 def _unawaited(report: Report) -> str:
     """Return the line of a node whose workers have succeeded, and which waited no longer for the others'."""
     state, own = report.result.state, len(report.result.ranks.workers)
-    limit = f"{report.settings.group.barrier_timeout:g} s (barrier_timeout)"
+    limit = f"{report.settings.group.barrier_timeout:g} s (--exit-barrier-timeout)"
     others = named(state, state.participants) if state else ""
     return (
         f"this node's {count(own, 'worker')} succeeded; after {limit} it waits no longer for {others or 'the others'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -250,6 +251,18 @@ def test_the_options_of_failures_and_ends_are_read(settings: Parse, monkeypatch:
     made = settings("--shutdown-timeout=0", "--grace=1.5", "--signals-to-handle=USR1, SIGTERM,SIGUSR1", "x")
     assert (made.group.grace, made.group.shutdown_timeout) == (1.5, 0.0)
     assert made.signals == (signal.SIGUSR1, signal.SIGTERM)
+
+
+def test_the_exit_barrier_s_time_is_the_option_s_or_the_variable_s_or_the_rendezvous_(
+    settings: Parse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = "--rdzv-conf=barrier_timeout=300"
+    assert settings("x").group.barrier_timeout == math.inf
+    assert settings(conf, "x").group.barrier_timeout == 300.0
+    monkeypatch.setenv("TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT", "7")
+    assert settings(conf, "x").group.barrier_timeout == 7.0
+    assert settings(conf, "--exit-barrier-timeout=0.5", "x").group.barrier_timeout == 0.5
+    assert settings(conf, "--exit_barrier_timeout=4", "x").group.barrier_timeout == 4.0
 
 
 def test_on_store_loss_stop_sets_the_fence_to_a_fraction_of_the_ttl(settings: Parse) -> None:

@@ -128,6 +128,7 @@ MISTAKES = [
     ("--grace=soon x", "--grace=soon: write a number of seconds, 0 or more"),
     ("--grace=nan x", "--grace=nan: write a number of seconds, 0 or more"),
     ("--shutdown-timeout=-1 x", "--shutdown-timeout=-1: write a number of seconds, 0 or more"),
+    ("--exit-barrier-timeout=-1 x", "--exit-barrier-timeout=-1: write a number of seconds, 0 or more"),
     ("--restart-scope=node x", "--restart-scope=node: write group or rank"),
     ("--on-store-loss=ask x", "--on-store-loss=ask: write continue or stop"),
     (
@@ -237,6 +238,11 @@ VARIABLES = [
     ("PET_STANDALONE", "maybe", "PET_STANDALONE=maybe: write 1 or 0, true or false, yes or no"),
     ("PET_NO_PYTHON", "2", "PET_NO_PYTHON=2: write 1 or 0, true or false, yes or no"),
     ("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "x", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=x: write a number of seconds, 0 or more"),
+    (
+        "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT",
+        "-1",
+        "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT=-1: write a number of seconds, 0 or more",
+    ),
 ]
 
 

@@ -378,13 +378,15 @@ def test_a_node_that_is_done_hears_at_once_that_another_failed_for_good(job: Job
 
 
 def test_a_node_whose_exit_barrier_times_out_ends_with_its_workers_success_and_the_others_go_on(job: Jobs) -> None:
-    both = job("2", conf=f"{CONF}barrier_timeout=1,")
+    both = job("2", "--exit-barrier-timeout=1")
     agents = both.nodes("ab")
     run(agents)
     agents[0].open_gate()
     first = agents[0].ends()
     assert first.code == 0
-    assert "this node's 1 worker succeeded; after 1 s (barrier_timeout) it waits no longer for b" in first.lines[-1]
+    assert (
+        "this node's 1 worker succeeded; after 1 s (--exit-barrier-timeout) it waits no longer for b" in first.lines[-1]
+    )
     agents[1].open_gate()
     assert agents[1].ends().code == 0
 
