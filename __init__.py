@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from .adapters.workers.messages.notices import Notice, notice, ready_to_leave
     from .adapters.workers.messages.progress import busy, progress
     from .cli.api.exceptions import ChildFailedError, LaunchError, ProcessFailure, RendezvousError, SignalException
-    from .cli.api.launcher import Launch, launch
+    from .cli.api.job import Job, WorkerFiles
+    from .cli.api.launcher import Launch, Start, launch, start
     from .cli.api.program_settings import LaunchSettings
 
     __version__: str
 
 __all__ = [
     "ChildFailedError",
+    "Job",
     "Launch",
     "LaunchError",
     "LaunchSettings",
@@ -27,6 +29,8 @@ __all__ = [
     "ProcessFailure",
     "RendezvousError",
     "SignalException",
+    "Start",
+    "WorkerFiles",
     "busy",
     "core",
     "inprocess",
@@ -34,10 +38,12 @@ __all__ = [
     "notice",
     "progress",
     "ready_to_leave",
+    "start",
 ]
 
 _HOMES = {
     "ChildFailedError": "cli.api.exceptions",
+    "Job": "cli.api.job",
     "Launch": "cli.api.launcher",
     "LaunchError": "cli.api.exceptions",
     "LaunchSettings": "cli.api.program_settings",
@@ -45,11 +51,14 @@ _HOMES = {
     "ProcessFailure": "cli.api.exceptions",
     "RendezvousError": "cli.api.exceptions",
     "SignalException": "cli.api.exceptions",
+    "Start": "cli.api.launcher",
+    "WorkerFiles": "cli.api.job",
     "busy": "adapters.workers.messages.progress",
     "launch": "cli.api.launcher",
     "notice": "adapters.workers.messages.notices",
     "progress": "adapters.workers.messages.progress",
     "ready_to_leave": "adapters.workers.messages.notices",
+    "start": "cli.api.launcher",
 }
 """The module that has the name."""
 

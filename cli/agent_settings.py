@@ -253,9 +253,9 @@ def _logs(options: LaunchOptions, environment: Mapping[str, str]) -> Logs:
     )
 
 
-def _logs_plugin(name: str | None, logs: Logs) -> LogsSpecs | None:
-    if name is None:
-        return None
+def _logs_plugin(name: str | LogsSpecs | None, logs: Logs) -> LogsSpecs | None:
+    if not isinstance(name, str):
+        return name
     from ..adapters.workers.output.plugged_logs import make_plugin
 
     try:

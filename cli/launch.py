@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeAlias, TypeVar
 
 import click
 from attrs import evolve
@@ -72,6 +72,13 @@ PATIENCE_S = 5.0
 """How long the end waits for a terminal that does not take the text."""
 
 Handler = TypeVar("Handler")
+
+
+class Handle(Observer, Protocol):
+    """The other thread's end of a launch: it observes the agent, and may stop what runs."""
+
+    def stops_by(self, stop: Callable[[int], None]) -> None:
+        """From now on this stops what runs, as the signal of that number would. It may be called at once."""
 
 
 @click.command(
@@ -148,6 +155,7 @@ def launched(
     said: Sequence[str] = (),
     tells_failure: bool = True,
     is_alone: bool = False,
+    handle: Handle | None = None,
 ) -> tuple[Report, Sequence[str]]:
     """Run the job; return how it ended, and the lines that say so to people. Raises Mistake.
 
@@ -156,7 +164,7 @@ def launched(
     reap and kill all orphans below it, unless a handler or a plugin of logs is loaded.
     """
     try:
-        return _launched(options, program, environment, spawner, said, tells_failure, is_alone)
+        return _launched(options, program, environment, spawner, said, tells_failure, is_alone, handle)
     except NoThread as error:
         raise Mistake(f"no agent can run on this host: {error.strerror}") from None
 
@@ -169,6 +177,7 @@ def _launched(
     said: Sequence[str],
     tells_failure: bool,
     is_alone: bool,
+    handle: Handle | None,
 ) -> tuple[Report, Sequence[str]]:
     if refused := kernel.missing():
         raise Mistake(refused)
@@ -202,7 +211,8 @@ def _launched(
         for warning in filter(None, (kernel.slower(), protection.warning())):
             status.warn(warning)
         parts = spawner and Lent(spawner), orphans, evictions.evict, patience, protection, executor, connection.rounds
-        make = partial(_made, settings, clock, Observers(status, *observers), options.trace, parts)
+        observer = Observers(status, *observers, *([handle] if handle else []))
+        make = partial(_made, settings, clock, observer, options.trace, parts, handle)
         with CleanUp(failures) as lent:
             if spawner:
                 lent.closes(spawner.close)
@@ -215,9 +225,9 @@ def _launched(
         if code == 0 or tells_failure:
             status.end(lines, well=code == 0 and not lost)
         if settings.serves_store and gone_by is not None and isinstance(result.outcome, Drained):
-            _serve_on(connection, settings, gone_by, status)
+            _serve_on(connection, settings, gone_by, status, handle)
         elif settings.serves_store and code == UNFIT and result.others:
-            _serve_on(connection, settings, math.inf, status)
+            _serve_on(connection, settings, math.inf, status, handle)
     return report, lines
 
 
@@ -288,8 +298,12 @@ def _serving(closing: CleanUp) -> Executor:
     return serving
 
 
-def _serve_on(connection: AgentConnection, settings: LaunchSettings, gone_by: float, status: StatusLines) -> None:
+def _serve_on(
+    connection: AgentConnection, settings: LaunchSettings, gone_by: float, status: StatusLines, handle: Handle | None
+) -> None:
     """Keep the store up for the other nodes after this one was drained, or stays out. A signal ends that."""
+    if handle:
+        handle.stops_by(lambda signum: connection.let_go())
 
     def waits(others: int) -> None:
         status.serves_on(others, gone_by)
@@ -414,10 +428,14 @@ def _made(
     observer: Observer,
     trace: str | None,
     parts: tuple[Any, ...],
+    handle: Handle | None,
     backend: Backend,
     node: Node | None = None,
 ) -> Agent:
-    return Agent(settings, backend, clock, observer, _trace(trace), *(*parts, node))
+    agent = Agent(settings, backend, clock, observer, _trace(trace), *(*parts, node))
+    if handle:
+        handle.stops_by(agent.stop)
+    return agent
 
 
 def _run(

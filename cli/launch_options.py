@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -18,6 +19,9 @@ from ..core.values import frozen
 from . import values
 from .mistakes import spelled
 from .option import Section
+
+if TYPE_CHECKING:
+    from ..adapters.workers.worker_port import LogsSpecs
 
 WORKERS = Section("Workers", "PET_")
 NODES = Section("Nodes and rendezvous", "PET_")
@@ -235,7 +239,7 @@ class LaunchOptions:
     duplicate_stderr_filters: tuple[str, ...] = OUTPUT.option("TEXT,...", values.filters, default="")(
         "The same for stderr, to filtered_stderr.log."
     )
-    logs_specs: str | None = OUTPUT.option("NAME", values.name, own=True)(
+    logs_specs: str | LogsSpecs | None = OUTPUT.option("NAME", values.name, own=True)(
         "A plugin that decides where logs go: an entry point of the group torchrun.logs_specs."
     )
 

@@ -29,7 +29,7 @@ INITS = {
 """Classes whose `__init__` has more lines than INIT_MAX."""
 FIELDS = {
     "adapters/launch_settings.py LaunchSettings": 29,
-    "cli/api/program_settings.py LaunchSettings": 55,
+    "cli/api/program_settings.py LaunchSettings": 56,
     "cli/launch_options.py LaunchOptions": 58,
     "cli/simulate_options.py SimulateOptions": 20,
     "core/group/state.py Group": 31,

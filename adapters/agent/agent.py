@@ -138,6 +138,10 @@ class Agent:
         trace = Part(partial(self._patience.spend, self._trace.end))
         return (Part(self._disk.close), Part(self._logs.close), trace, *self._peers.parts, *self._effects.parts)
 
+    def stop(self, signum: int) -> None:
+        """Take it as this signal of the process: another thread's way to end the agent, any number of times."""
+        self._inbox.signalled(signum, None)
+
     def run(self) -> Result:
         """Take part in the job until it has a verdict, or this node leaves or is refused. No process, thread or descriptor
         of it is left afterwards. Raises CannotTrace or CannotWatch before anything is done, RuntimeError for an error in a

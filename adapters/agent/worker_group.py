@@ -111,7 +111,7 @@ class WorkerGroup:
         self._uncollected, self._raised, self._ended_when = dict(self._pids), set(), {}
         self.world = world
         self._follow()
-        return Started(world, tuple(pids), self._clock.now())
+        return Started(world, tuple(pids), self._clock.now(), self._attempts)
 
     def look(self, spawner: Spawner) -> None:
         """Raise CannotStart or OSError if the workers could not be started now, as far as that shows before the node joins:
@@ -168,7 +168,7 @@ class WorkerGroup:
             if event := self._ended(Exit(local_rank, 0, UNSTARTABLE, now, now)):
                 self._inbox.post(event)
         else:
-            self._observer.saw(StartedAgain(local_rank, pid, self._clock.now()))
+            self._observer.saw(StartedAgain(local_rank, pid, self._clock.now(), attempt))
 
     @property
     def early_ends(self) -> EarlyEnds:

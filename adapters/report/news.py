@@ -22,6 +22,7 @@ from ..clock import Clock
 from ..rendezvous.loop import LoopNotice as LoopNotice
 from ..rendezvous.loop import Recorded as Recorded
 from ..rendezvous.loop import StoodStill as StoodStill
+from ..workers.start.attempts import Attempt
 from ..workers.worker_port import Remark as Remark
 from ..workers.worker_port import StandbyNews
 from ..workers.worker_port import StandbysReady as StandbysReady
@@ -47,11 +48,12 @@ class Step:
 
 @frozen
 class Started:
-    """The workers of a world were started here, by these process ids."""
+    """The workers of a world were started here, by these process ids; `attempts` tells by local rank as what."""
 
     world: World
     pids: tuple[int, ...]
     at: float
+    attempts: Mapping[int, Attempt] = field(factory=dict)
 
 
 @frozen
@@ -61,6 +63,7 @@ class StartedAgain:
     local_rank: int
     pid: int
     at: float
+    attempt: Attempt
 
 
 @frozen

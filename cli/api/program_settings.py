@@ -15,14 +15,20 @@ import attrs
 import click
 from attrs import field
 
+from ...adapters.workers.worker_port import LogsSpecs
 from ...core.values import frozen
 from .. import option, values
+from ..agent_settings import PREFIX_TEMPLATE
 from ..launch import launch as command
 from ..launch_options import LaunchOptions
 from ..mistakes import Mistake, one_line, spelled
 
+_SAID_BY_LOGS_SPECS = ("log_dir", "redirects", "tee", "local_ranks_filter")
+"""An object of LogsSpecs has its own."""
 COMMAND_ALONE = ("use_env", "no_use_env", "show_preload")
 """Options for command lines that were written for torch.distributed.launch, or that only show something."""
+PROGRAM_ALONE = ("log_line_prefix_template",)
+"""A command line has a variable for it."""
 DEFAULT: Any = object()
 """The option's default."""
 
@@ -88,7 +94,10 @@ class LaunchSettings:
     local_ranks_filter: str = DEFAULT
     duplicate_stdout_filters: str = DEFAULT
     duplicate_stderr_filters: str = DEFAULT
-    logs_specs: str | None = DEFAULT
+    logs_specs: str | LogsSpecs | None = DEFAULT
+    """A plug-in's name, or an object of torch's kind, which says itself where logs go."""
+    log_line_prefix_template: str | None = None
+    """The prefix of a tee'd line, as of the variable TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE; None: what that says."""
     status: values.Status = DEFAULT
     report: str | os.PathLike[str] | None = DEFAULT
     trace: str | os.PathLike[str] | None = DEFAULT
@@ -101,6 +110,26 @@ class LaunchSettings:
         options_of(self)
         if self.start_method is None:
             raise ValueError("start_method=None: write spawn, fork or forkserver")
+        if self.log_line_prefix_template is not None and not isinstance(self.log_line_prefix_template, str):
+            raise ValueError(f"log_line_prefix_template={self.log_line_prefix_template!r}: write text")
+        _check_logs_specs(self)
+
+
+def variables_of(settings: LaunchSettings) -> dict[str, str]:
+    """Return the variables by which the launch hears of settings that are no options."""
+    template = settings.log_line_prefix_template
+    return {} if template is None else {PREFIX_TEMPLATE: template}
+
+
+def _check_logs_specs(settings: LaunchSettings) -> None:
+    specs = settings.logs_specs
+    if specs is None or isinstance(specs, str):
+        return
+    if isinstance(specs, type) or not callable(getattr(specs, "reify", None)):
+        raise ValueError(f"logs_specs={specs!r}: write an object like torch's DefaultLogsSpecs(log_dir='logs')")
+    for name in _SAID_BY_LOGS_SPECS:
+        if getattr(settings, name) != getattr(attrs.fields(LaunchSettings), name).default:
+            raise ValueError(f"{name}: the object of logs_specs says this; give it to that object")
 
 
 def options_of(settings: LaunchSettings) -> LaunchOptions:
@@ -127,6 +156,8 @@ def _read(param: click.Option, given: object, context: click.Context) -> Any:
         case None:
             return _left_out(param, context)
         case bool() if param.is_flag:
+            return given
+        case _ if param.name == "logs_specs" and not isinstance(given, str):
             return given
         case Mapping() if param.name == "rdzv_conf":
             return {_word(param, key): _word(param, value) for key, value in given.items()}

@@ -6,7 +6,8 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,15 +47,21 @@ class Calling:
         return values, lost
 
 
-@contextmanager
 def calling(
     start_method: StartMethod, function: Callable[..., Any], /, *arguments: Any, **named: Any
-) -> Iterator[Calling]:
-    """Ready to be called by workers, until the end. Raises ValueError if it cannot be given to a process started anew."""
+) -> Callable[[], AbstractContextManager[Calling]]:
+    """Return what makes a call ready for workers, until the end of its block: to be entered by the thread to which the
+    workers' lives are tied. Raises ValueError if the call cannot be given to a process started anew."""
     call = Call(function, arguments, named)
+    return partial(_calling, start_method, call, b"" if start_method == "fork" else _pickled(call))
+
+
+@contextmanager
+def _calling(start_method: StartMethod, call: Call, pickled: bytes) -> Iterator[Calling]:
+    function = call.function
     with TemporaryDirectory(prefix="elastic_") as folder:
-        if start_method != "fork":
-            Path(folder, CALL).write_bytes(_pickled(call))
+        if pickled:
+            Path(folder, CALL).write_bytes(pickled)
         spawner = _spawner(start_method, call, folder)
         try:
             module = getattr(function, "__module__", None) or "__main__"

@@ -101,6 +101,7 @@ def test_what_is_defined_under_the_main_guard_is_refused(parts: tuple[str, ...],
     ("parts", "line"),
     [
         ((RANK, LAUNCH), 8),
+        ((RANK, LAUNCH.replace("launch", "start")), 8),
         ((RANK, "def main():\n    ", LAUNCH, "main()\n"), 10),
         ((RANK, "with nullcontext():\n    try:\n        ", LAUNCH, "    finally:\n        pass\n"), 10),
         ((RANK, "try:\n    raise KeyError\nexcept KeyError:\n    ", LAUNCH), 11),

@@ -9,14 +9,14 @@ import pytest
 from attrs import asdict, fields
 
 import elastic
-from elastic.cli.api.program_settings import COMMAND_ALONE, options_of
+from elastic.cli.api.program_settings import COMMAND_ALONE, PROGRAM_ALONE, options_of
 from elastic.cli.launch_options import LaunchOptions
 
 FIELDS = {field.name for field in fields(elastic.LaunchSettings)}
 
 
 def test_every_option_is_a_field_and_nothing_else_is() -> None:
-    assert {option.name for option in fields(LaunchOptions)} - set(COMMAND_ALONE) == FIELDS
+    assert {option.name for option in fields(LaunchOptions)} - set(COMMAND_ALONE) == FIELDS - set(PROGRAM_ALONE)
 
 
 def test_a_field_that_is_left_out_is_the_option_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,6 +37,13 @@ def test_values_may_be_python_s_own() -> None:
     assert made.tee.of(0).value == 3
 
 
+class Specs:
+    """An object like torch's LogsSpecs."""
+
+    def reify(self, envs: object) -> None:
+        """Name no file."""
+
+
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"nproc_per_node": 0}, "nproc_per_node=0: write a number of workers, 1 or more, or one of auto, cpu, gpu, xpu"),
     ({"nnodes": "4:2"}, "nnodes=4:2: the minimum (4) is above the maximum (2); write nnodes=2:4"),
@@ -46,6 +53,13 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
         {"preload": "a-b"},
         "preload=a-b: 'a-b' is no module's name; write names with commas between, like torch,torch.distributed",
     ),
+    ({"log_line_prefix_template": 3}, "log_line_prefix_template=3: write text"),
+    ({"logs_specs": 3}, "logs_specs=3: write an object like torch's DefaultLogsSpecs(log_dir='logs')"),
+    (
+        {"logs_specs": Specs},
+        f"logs_specs={Specs!r}: write an object like torch's DefaultLogsSpecs(log_dir='logs')",
+    ),
+    ({"logs_specs": Specs(), "tee": 3}, "tee: the object of logs_specs says this; give it to that object"),
     ({"on_store_loss": "panic"}, "on_store_loss=panic: write continue or stop"),
 ]
 

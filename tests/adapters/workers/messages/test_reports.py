@@ -330,7 +330,7 @@ def test_a_function_reports_as_a_program_does(
     monkeypatch.syspath_prepend(tmp_path)
     module = f"of_{method}_{name}"
     (tmp_path / f"{module}.py").write_text(FUNCTIONS)
-    with calling(method, getattr(import_module(module), name)) as called:
+    with calling(method, getattr(import_module(module), name))() as called:
         node = make(called.spawner)
         node.start_command(command(called.program, 0), RANK="0", LOCAL_RANK="0", ELASTIC_ROUND="0")
         if name == "fails":

@@ -214,7 +214,7 @@ def test_a_function_finds_nothing_by_which_it_could_tell_a_standby_from_a_fresh_
     make: Callable[..., Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(PROBE.parent)
-    with calling("spawn", import_module("probe").main) as called:
+    with calling("spawn", import_module("probe").main)() as called:
         finds_the_same_in_both(make, called.program, "", False)
 
 
