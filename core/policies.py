@@ -20,6 +20,32 @@ from attrs import Attribute, field
 from .values import frozen
 from .world import Member, Node, World, came_in
 
+__all__ = [
+    "Condition",
+    "Key",
+    "Layer",
+    "LineUp",
+    "Place",
+    "Placing",
+    "Policy",
+    "at_most",
+    "by",
+    "by_host",
+    "by_label",
+    "by_role",
+    "chain",
+    "count_at_least",
+    "count_is",
+    "count_multiple_of",
+    "digest",
+    "fill_gaps",
+    "filter_groups",
+    "multiple_of",
+    "place",
+    "shift",
+    "tree",
+]
+
 
 @frozen
 class LineUp:

@@ -15,6 +15,12 @@ from .evolving import maker
 from .values import frozen
 from .world import Member, Node, World
 
+__all__ = [
+    "Ranks",
+    "WorkerRanks",
+    "assign",
+]
+
 WORKERS_KEPT = 4_096
 """How many nodes' worker ranks are cached. The next world has most of them again."""
 

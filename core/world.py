@@ -16,6 +16,30 @@ from attrs import Attribute, field
 from .derived import Memo, beside, derived
 from .values import frozen
 
+__all__ = [
+    "NO_GENERATION",
+    "NO_PLACE",
+    "Ending",
+    "Endpoint",
+    "Fault",
+    "Generation",
+    "Life",
+    "Member",
+    "Node",
+    "Notice",
+    "Origin",
+    "Party",
+    "Profile",
+    "Stacks",
+    "Unfit",
+    "Verdict",
+    "Why",
+    "World",
+    "WorldId",
+    "name_of",
+    "world_of",
+]
+
 NAME_MAX = 256
 """Most characters of a slot, role, host, address or label. Everything that comes from a store is bounded."""
 LABELS_MAX = 32

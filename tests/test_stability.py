@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import tomllib
 from pathlib import Path
 
-import elastic
+import pytest
+
+import elastic.core
 from elastic.adapters.report import launch_report
 from elastic.cli.render import job, stacks
 from elastic.core.rendezvous import codec
@@ -35,6 +38,12 @@ def test_the_page_names_no_module_of_the_core_as_stable_and_as_free_to_change() 
     (free,) = re.findall(r"the laboratory:\n\s+`elastic\.core\.(\w+)`, `\.(\w+)`, `\.(\w+)` and `\.(\w+)`", PAGE)
     assert not set(free) & set(elastic.core.__all__)
     assert all((ROOT / "core" / name).is_dir() for name in free)
+
+
+@pytest.mark.parametrize("name", elastic.core.__all__)
+def test_each_stable_module_of_the_core_lists_its_names_and_has_them(name: str) -> None:
+    module = importlib.import_module(f"elastic.core.{name}")
+    assert module.__all__ and [each for each in module.__all__ if not hasattr(module, each)] == []
 
 
 def test_launch_md_names_each_field_of_a_report() -> None:
