@@ -163,7 +163,8 @@ class LaunchOptions:
     node_check: tuple[str, ...] | None = FAILURES.option("COMMAND", values.command, own=True)(
         "A program that checks this node before it joins first, and again after a failure that began here. Exit code 0: "
         "the node is healthy. 1: it stays out, with the last line that was printed as the reason. Another: a warning. A "
-        "COMMAND that cannot be executed is a mistake. Examples: python -m elastic.examples.node_check.host, and gpus."
+        "COMMAND that cannot be executed is a mistake. Elastic brings two: python -m elastic.examples.node_check.host "
+        "checks load, memory and disks, python -m elastic.examples.node_check.gpus the GPUs."
     )
     node_check_timeout: float = FAILURES.option("S", values.some_seconds, default=60, own=True)(
         "How long that program may take. Then it is killed, and the node joins with a warning."

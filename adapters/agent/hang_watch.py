@@ -1,9 +1,9 @@
 """The hang watch (--hang-timeout): looks at the workers now and then, and lets `core.hangs` decide what that means.
 
-A look reads each worker's page (`progress.py`) and the size of its log files. Only if none of them shows a move,
-stacks are asked for, without disturbing a worker that runs. A look may take a second, so the watch has its own thread.
-The agent puts stacks on record and tells people. The end of a blamed worker is made here, as torch's file timers make one:
-an error file that says why, and SIGKILL.
+A look reads each worker's page (`workers/messages/progress.py`) and the size of its log files. Only if none of them shows a
+move, stacks are asked for, without disturbing a worker that runs. A look may take a second, so the watch has its own
+thread. The agent puts stacks on record and tells people. The end of a blamed worker is made here, as torch's file timers
+make one: an error file that says why, and SIGKILL.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A program of its own that counts the devices of one kind which torch sees. The agent itself never imports torch.
 
-    python device_count.py gpu|xpu|auto|NAME        prints a number, or nothing if torch knows no such kind
+    python count_by_torch.py gpu|xpu|auto|NAME        prints a number, or nothing if torch knows no such kind
 
 NAME is what a vendor's plugin calls its devices (torch's PrivateUse1 backend).
 """
