@@ -45,7 +45,9 @@ class EtcdPlace:
     ) -> AgentConnection:
         """Return a connection to the etcd, which may be out of reach. Raises Mistake if it refuses this agent."""
         if find_spec("etcd3") is None:
-            raise Mistake("--rdzv-backend=etcd: needs the package etcd3; install elastic with its extra etcd")
+            raise Mistake(
+                "--rdzv-backend=etcd: needs the package etcd3; install elastic-launch as before, with [etcd] behind it"
+            )
         try:
             return EtcdConnection(self.addresses, self.access, run_id, clock, settings)
         except ImportError as reason:

@@ -354,7 +354,7 @@ def _metrics(options: LaunchOptions, name: str) -> AgentMetrics | None:
         from ..adapters.report.metrics import AgentMetrics  # few jobs need it, and its package may not be there
     except ImportError:
         raise Mistake(
-            "--metrics: needs the package prometheus-client; install elastic with its extra metrics"
+            "--metrics: needs the package prometheus-client; install elastic-launch as before, with [metrics] behind it"
         ) from None
     host, port = options.metrics
     try:
@@ -375,7 +375,7 @@ def _spans(
         return AgentSpans(options.otel_endpoint, settings.run_id, name, clock, status.warn)
     except ImportError:
         raise Mistake(
-            "--otel-endpoint: needs the packages of OpenTelemetry; install elastic with its extra otel"
+            "--otel-endpoint: needs the packages of OpenTelemetry; install elastic-launch as before, with [otel] behind it"
         ) from None
     except OSError as error:
         raise Mistake(f"--otel-endpoint: {why(error)}") from None

@@ -50,7 +50,9 @@ def _metrics(looking: Looking) -> Content:
     try:
         from ..adapters.report.metrics import Known, exposition
     except ImportError:
-        raise ImportError("needs the package prometheus-client; install elastic with its extra metrics") from None
+        raise ImportError(
+            "needs the package prometheus-client; install elastic-launch as before, with [metrics] behind it"
+        ) from None
     history, job = looking.history, looking.job
     seats = job.state.seats.items() if job.state else ()
     labels = {node: name_of(node, seat.profile.host) for node, seat in seats}

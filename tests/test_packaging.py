@@ -119,7 +119,11 @@ def test_no_message_tells_to_install_a_name_of_an_index_only_extras_that_exist()
     """Whoever owns a name on an index decides what is installed by it: this project promises its own extras alone."""
     said = list(texts(ROOT))
     assert [text for text in said if re.search(r"\b(pip|conda|uv) (install|add)\b", text)] == []
-    extras = Counter(name for text in said for name in re.findall(r"install elastic with its extra (\w+)", text))
+    remedies = [text for text in said if re.search(r"\binstall elastic(?! in a directory)", text)]
+    name = re.escape(PROJECT["project"]["name"])
+    found = [re.search(rf"install {name} as before, with \[(\w+)\] behind it", text) for text in remedies]
+    assert None not in found, "elastic is not the package's name on an index"
+    extras = Counter(remedy[1] for remedy in found if remedy)
     assert extras == {"etcd": 1, "gpu": 3, "metrics": 2, "otel": 1, "torch": 1}
     assert extras.keys() <= PROJECT["project"]["optional-dependencies"].keys()
 

@@ -32,7 +32,7 @@ def main() -> int:
     try:
         import pynvml as nvml
     except ImportError:
-        print("no NVML: install elastic with its extra gpu")
+        print("no NVML: install elastic-launch as before, with [gpu] behind it")
         return 2
     try:
         nvml.nvmlInit()

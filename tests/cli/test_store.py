@@ -56,7 +56,7 @@ def test_without_torch_the_answer_is_to_install_it(answer: Callable[..., str], m
     monkeypatch.setitem(sys.modules, "torch", None)
     said = answer("--endpoint=localhost:0")
     assert said.startswith("--endpoint=localhost:0: ") and said.endswith(
-        "needs torch; install elastic with its extra torch"
+        "needs torch; install elastic-launch as before, with [torch] behind it"
     )
 
 

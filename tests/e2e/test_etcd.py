@@ -150,7 +150,7 @@ def test_without_the_package_etcd3_the_extra_is_named(launch: Launcher, tmp_path
     ).ends()
     assert (ended.code, ended.err) == (
         2,
-        "elastic: --rdzv-backend=etcd: needs the package etcd3; install elastic with its extra etcd\n",
+        "elastic: --rdzv-backend=etcd: needs the package etcd3; install elastic-launch as before, with [etcd] behind it\n",
     )
 
 

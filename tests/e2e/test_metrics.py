@@ -120,10 +120,8 @@ def test_without_the_package_the_extra_is_named(launch: Launcher, tmp_path: Path
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['prometheus_client'] = None\n")
     paths = {"PYTHONPATH": f"{tmp_path}:{TESTS}"}
     ended = launch("--metrics=9400", STAY, environment=paths, traced=False).ends()
-    assert (ended.code, ended.err) == (
-        2,
-        "elastic: --metrics: needs the package prometheus-client; install elastic with its extra metrics\n",
-    )
+    remedy = "install elastic-launch as before, with [metrics] behind it"
+    assert (ended.code, ended.err) == (2, f"elastic: --metrics: needs the package prometheus-client; {remedy}\n")
 
 
 def test_without_the_option_an_agent_imports_nothing_of_metrics(launch: Launcher) -> None:

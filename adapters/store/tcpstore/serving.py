@@ -193,7 +193,8 @@ def served(address: Address, listening: socket.socket, outlives: bool = False) -
     if find_spec("torch") is None:
         listening.close()
         raise CannotServe(
-            f"{address}: this node is to serve the store there, which needs torch; install elastic with its extra torch"
+            f"{address}: this node is to serve the store there, which needs torch; "
+            "install elastic-launch as before, with [torch] behind it"
         )
     bound = Address(address.host, listening.getsockname()[1])
     try:

@@ -43,7 +43,7 @@ def count_devices(
     except ImportError as error:
         if kind == "auto" and not driver.exists():
             return usable_cpus()
-        text = f"GPUs are counted by nvidia-ml-py: install elastic with its extra gpu, or {_NUMBER}"
+        text = f"GPUs are counted by nvidia-ml-py: install elastic-launch as before, with [gpu] behind it, or {_NUMBER}"
         raise NoDevices(text) from error
     if not gpus and kind == "gpu":
         raise NoDevices(f"{_none(environment.get(VARIABLE))}; use cpu, or {_NUMBER}")

@@ -54,7 +54,7 @@ def visible_gpus(visible: str | None, load: Callable[[], Nvml] = load_nvml, driv
         if not driver.exists():
             return ()
         raise CannotBind(
-            "GPUs are found by nvidia-ml-py: install elastic with its extra gpu, or leave it out"
+            "GPUs are found by nvidia-ml-py: install elastic-launch as before, with [gpu] behind it, or leave it out"
         ) from error
     try:
         return pci_addresses(nvml, visible)

@@ -193,7 +193,7 @@ def missing() -> Nvml:
 
 def test_where_there_is_no_driver_there_are_no_gpus_and_where_there_is_one_it_must_be_asked(tmp_path: Path) -> None:
     assert visible_gpus(None, missing, tmp_path / "none") == ()
-    with pytest.raises(CannotBind, match=r"^GPUs are found by nvidia-ml-py: install elastic with its extra gpu, or"):
+    with pytest.raises(CannotBind, match=r"^GPUs are found by nvidia-ml-py: install .*, with \[gpu\] behind it, or"):
         visible_gpus(None, missing, tmp_path)
 
 
