@@ -133,16 +133,12 @@ def O2(judge: Judge, it: GaveUp | Decided | Operated) -> Answers:
         yield ARMED
         if it.why is Why.UNCONFIRMED:
             yield from _of_silence(judge.past(it.held.node), it)
-        if complaint := unjust(it):
-            yield complaint
+        yield from unjust(it)
 
 
 def _of_operator(it: Operated) -> Iterator[str]:
     """Judge what an operator wants to write, or why it is refused. It has no past."""
-    if isinstance(it.answer, Why):
-        if complaint := denied(it):
-            yield complaint
-        return
+    yield from denied(it)
     state, answer = it.state, it.answer
     if state is None or not isinstance(answer, Drain):
         return

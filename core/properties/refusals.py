@@ -1,82 +1,62 @@
-"""The laws of refusals, one for each reason: what shows that a refusal for it is wrong, and what shows that a node took a
-seat in spite of it. The machine's own reasons stand in `rendezvous/refusals.py`; nothing here asks them."""
+"""The laws of refusals, one row for each reason: what must keep a node out that is refused for it, and no node that takes a
+seat. The machine's own reasons stand in `rendezvous/refusals.py`; nothing here asks them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import TypeAlias
 
 from ..rendezvous import Arrive, Comparison, Held, RendezvousState, Status
 from ..rendezvous.context import dead
 from ..rendezvous.state import AWAY
 from ..values import frozen
-from ..world import Node, Why
+from ..world import Node, Profile, Why
 from .facts import Decided, GaveUp, Operated
 from .pasts import has_lasted
 from .register_laws import beyond_a_loopback, is_beside_another_program
 
-Complaint: TypeAlias = str | None
-"""What is wrong; None if nothing is."""
+Kept: TypeAlias = bool | Set[Node]
+"""Whether a node is kept out, or by whom: the dead among them keep out nobody who asks for a seat."""
 
 
 @frozen
 class RefusalLaw:
-    """What is true of a refusal for one reason."""
+    """What is true of a refusal for one reason. The texts say of the node what it does wrong."""
 
-    unjust: Callable[[GaveUp], Complaint] = lambda it: None
-    """Judges a refusal of a node."""
-    denied: Callable[[Operated], Complaint] = lambda it: None
-    """Judges a refusal of an operator, which has no past."""
-    ignored: Callable[[Held, Arrive, float], Complaint] = lambda held, edit, at: None
-    """Judges a node without a seat that takes one at this time."""
-    sight: str = ""
-    """The state of interest that the simulator counts (`sim/sometimes.py`)."""
+    keeps: Callable[[Held, RendezvousState, Profile], Kept]
+    """Whether, or who, by this register, keeps a node out that arrives like this."""
+    unjust: str
+    """Wrong with a refusal if nothing keeps the node out."""
+    ignored: str = ""
+    """Wrong with an arrival if something does."""
 
 
-def unjust(it: GaveUp) -> Complaint:
+def unjust(it: GaveUp) -> Iterator[str]:
     """Judge a refusal by the register and the settings."""
-    rule = REFUSALS.get(it.why)
-    return rule.unjust(it) if rule else None
+    held, rule = it.held, REFUSALS.get(it.why)
+    if rule and not (held.state and rule.keeps(held, held.state, held.profile)):
+        yield f"{held.node} {rule.unjust}"
 
 
-def denied(it: Operated) -> Complaint:
-    """Judge by the register why an operator is refused."""
-    rule = REFUSALS.get(it.answer) if isinstance(it.answer, Why) else None
-    return rule.denied(it) if rule else None
+def ignored(it: Decided) -> Iterator[str]:
+    """Judge an arrival of a node that has no seat."""
+    held, edit, state = it.held, it.edit, it.held.state
+    if not isinstance(edit, Arrive) or state is None or held.node in state.seats:
+        return
+    for rule in REFUSALS.values():
+        kept = rule.ignored and rule.keeps(held, state, edit.profile)
+        if kept - dead(held, it.at) if isinstance(kept, Set) else kept:
+            yield f"{held.node} {rule.ignored}"
 
 
-def ignored(it: Decided) -> list[str]:
-    """Return what an arrival of a node that has no seat ignores."""
-    state, edit = it.held.state, it.edit
-    if not isinstance(edit, Arrive) or state is None or it.held.node in state.seats:
-        return []
-    return [told for rule in REFUSALS.values() if (told := rule.ignored(it.held, edit, it.at))]
-
-
-# --- the job's verdict, and an operator's wishes
-
-
-def _closed(it: GaveUp) -> Complaint:
-    state = it.held.state
-    return None if state and state.closed else f"{it.held.node} is refused as closed, but the job is not"
-
-
-def _needed(it: GaveUp) -> Complaint:
-    return f"{it.held.node} may not drain itself, as if an operator had asked"
-
-
-def _not_needed(it: Operated) -> Complaint:
-    is_just = it.state is None or it.names is None or is_needed(it.state, it.names)
-    return None if is_just else f"an operator may not drain {it.names}, which the job does not need"
-
-
-def _seated(it: Operated) -> Complaint:
-    is_just = it.state is None or it.names is None or is_gone(it.state, it.names)
-    return None if is_just else f"an operator is told that {it.names} is gone, which has a seat"
-
-
-def _a_job(it: Operated) -> Complaint:
-    return "an operator is told of no job, and there is one" if it.state is not None else None
+def denied(it: Operated) -> Iterator[str]:
+    """Judge by the register why an operator is refused. It has no past."""
+    if it.answer is Why.NO_JOB and it.state is not None:
+        yield "an operator is told of no job, and there is one"
+    if it.answer is Why.NEEDED and it.state and it.names and not is_needed(it.state, it.names):
+        yield f"an operator may not drain {it.names}, which the job does not need"
+    if it.answer is Why.NO_NODE and it.state and it.names and not is_gone(it.state, it.names):
+        yield f"an operator is told that {it.names} is gone, which has a seat"
 
 
 def is_needed(state: RendezvousState, node: Node) -> bool:
@@ -90,47 +70,12 @@ def is_gone(state: RendezvousState, node: Node) -> bool:
     return node not in state.seats or state.seats[node].status in (Status.GONE, Status.ABSENT)
 
 
-# --- another job
-
-
-def _limits(it: GaveUp) -> Complaint:
-    return None if _has_other_limits(it.held) else f"{it.held.node} is refused for its limits, which are the job's"
-
-
-def _beside_other_limits(held: Held, edit: Arrive, at: float) -> Complaint:
-    return f"{held.node} takes a seat in a job of other limits" if _has_other_limits(held) else None
-
-
-def _has_other_limits(held: Held) -> bool:
-    return held.state is not None and held.state.limits != held.settings.limits
-
-
-def _program(it: GaveUp) -> Complaint:
-    seats = it.held.state.seats.values() if it.held.state else ()
-    is_alone = all(seat.profile.program in ("", it.held.profile.program) for seat in seats)
-    return f"{it.held.node} is refused for its program, which is that of all" if is_alone else None
-
-
-def _beside_a_program(held: Held, edit: Arrive, at: float) -> Complaint:
-    assert held.state is not None
+def _strangers(held: Held, state: RendezvousState, profile: Profile) -> bool:
     asks = held.settings.same_program is not Comparison.NONE
-    wrong = asks and is_beside_another_program(held.state, held.node, edit.profile)
-    return f"{held.node} takes a seat beside another program" if wrong else None
+    return asks and is_beside_another_program(state, held.node, profile)
 
 
-def _arguments(it: GaveUp) -> Complaint:
-    rivals = it.held.state and _rivals(it.held.state, it.held)
-    return None if rivals else f"{it.held.node} is refused for its arguments, and no other job keeps it out"
-
-
-def _beside_rivals(held: Held, edit: Arrive, at: float) -> Complaint:
-    assert held.state is not None
-    if rivals := _rivals(held.state, held) - dead(held, at):
-        return f"{held.node} takes a seat that {min(rivals)} and its job have not for it, by its arguments"
-    return None
-
-
-def _rivals(state: RendezvousState, held: Held) -> set[Node]:
+def _rivals(held: Held, state: RendezvousState, profile: Profile) -> Set[Node]:
     """Return the nodes of its role whose job has no seat for this node: by its arguments, or since it may have one node.
     A node that had a place there, or whose slot has one, has no such rivals."""
     mine, me = held.profile, held.node
@@ -146,47 +91,21 @@ def _rivals(state: RendezvousState, held: Held) -> set[Node]:
     return {node for node, its in alike if is_of_one or (its and its != mine.arguments)}
 
 
-# --- an address that leads each host to itself
+def _is_behind(held: Held, state: RendezvousState, profile: Profile) -> bool:
+    """Return True if the latest start of this node's slot is later than this one, and dead."""
+    last = _last_start(held.node, state)
+    return last is not None and _is_dead(held, last, state.seats[last].status)
 
 
-def _loopback(it: GaveUp) -> Complaint:
-    held, state = it.held, it.held.state
-    apart = state and beyond_a_loopback(state, held.node, held.profile, held.settings.leased)
-    return None if apart else f"{held.node} is refused for a loopback address, and there is none"
+def _is_superseded(held: Held, state: RendezvousState, profile: Profile) -> bool:
+    """Return True if there is a later start. Only one that lives makes a node end whose workers have not run."""
+    is_later = _last_start(held.node, state) is not None
+    return is_later and (held.mine is not None or not _is_behind(held, state, profile))
 
 
-def _beside_a_loopback(held: Held, edit: Arrive, at: float) -> Complaint:
-    assert held.state is not None
-    if apart := beyond_a_loopback(held.state, held.node, edit.profile, held.settings.leased) - dead(held, at):
-        return f"{held.node} takes a seat beside {min(apart)}, and one of them has a loopback address"
-    return None
-
-
-# --- a later start of the node's slot: only one that lives makes the node end
-
-
-def _behind(it: GaveUp) -> Complaint:
-    last, is_dead = _last_start(it.held)
-    return _no_start(it, last) or (None if is_dead else f"{it.held.node} succeeds {last}, which may live")
-
-
-def _superseded(it: GaveUp) -> Complaint:
-    last, is_dead = _last_start(it.held)
-    wrong = is_dead and it.held.mine is None
-    return _no_start(it, last) or (
-        f"{it.held.node} is refused as superseded by {last}, which is dead" if wrong else None
-    )
-
-
-def _no_start(it: GaveUp, last: Node | None) -> Complaint:
-    return None if last else f"{it.held.node} is refused as superseded, but nobody has its slot"
-
-
-def _last_start(held: Held) -> tuple[Node | None, bool]:
-    """Return the latest start of this node's slot, if it is later, and whether it is dead."""
-    seats, me = held.state.seats if held.state else {}, held.node
-    last = max((each for each in seats if each.slot == me.slot and each.incarnation > me.incarnation), default=None)
-    return last, last is not None and _is_dead(held, last, seats[last].status)
+def _last_start(me: Node, state: RendezvousState) -> Node | None:
+    later = (each for each in state.seats if each.slot == me.slot and each.incarnation > me.incarnation)
+    return max(later, default=None)
 
 
 def _is_dead(held: Held, node: Node, status: Status) -> bool:
@@ -197,14 +116,38 @@ def _is_dead(held: Held, node: Node, status: Status) -> bool:
 
 
 REFUSALS: Mapping[Why, RefusalLaw] = {
-    Why.CLOSED: RefusalLaw(_closed),
-    Why.NO_JOB: RefusalLaw(denied=_a_job),
-    Why.NO_NODE: RefusalLaw(denied=_seated, sight="a drain refused: no such node"),
-    Why.NEEDED: RefusalLaw(_needed, _not_needed, sight="a drain refused: the job needs the node"),
-    Why.LIMITS: RefusalLaw(_limits, ignored=_beside_other_limits, sight="refused for its limits"),
-    Why.BEHIND: RefusalLaw(_behind),
-    Why.SUPERSEDED: RefusalLaw(_superseded, sight="refused as superseded"),
-    Why.PROGRAM: RefusalLaw(_program, ignored=_beside_a_program, sight="refused for its program"),
-    Why.LOOPBACK: RefusalLaw(_loopback, ignored=_beside_a_loopback, sight="refused for a loopback address"),
-    Why.ARGUMENTS: RefusalLaw(_arguments, ignored=_beside_rivals, sight="refused for its arguments"),
+    Why.CLOSED: RefusalLaw(
+        lambda held, state, profile: state.closed is not None, "is refused as closed, but the job is not"
+    ),
+    Why.NEEDED: RefusalLaw(lambda held, state, profile: False, "may not drain itself, as if an operator had asked"),
+    Why.LIMITS: RefusalLaw(
+        lambda held, state, profile: state.limits != held.settings.limits,
+        "is refused for its limits, which are the job's",
+        "takes a seat in a job of other limits",
+    ),
+    Why.BEHIND: RefusalLaw(_is_behind, "succeeds a later start that may live, or is not there"),
+    Why.SUPERSEDED: RefusalLaw(_is_superseded, "is refused as superseded, but no later start of its slot lives"),
+    Why.PROGRAM: RefusalLaw(
+        _strangers, "is refused for its program, which is that of all", "takes a seat beside another program"
+    ),
+    Why.LOOPBACK: RefusalLaw(
+        lambda held, state, profile: beyond_a_loopback(state, held.node, profile, held.settings.leased),
+        "is refused for a loopback address, and there is none",
+        "takes a seat beside another host, and one of the two has a loopback address",
+    ),
+    Why.ARGUMENTS: RefusalLaw(
+        _rivals,
+        "is refused for its arguments, and no other job keeps it out",
+        "takes a seat that another job has not for it, by its arguments",
+    ),
 }
+SIGHTS: Mapping[Why, str] = {
+    Why.NO_NODE: "a drain refused: no such node",
+    Why.NEEDED: "a drain refused: the job needs the node",
+    Why.SUPERSEDED: "refused as superseded",
+    Why.LIMITS: "refused for its limits",
+    Why.PROGRAM: "refused for its program",
+    Why.ARGUMENTS: "refused for its arguments",
+    Why.LOOPBACK: "refused for a loopback address",
+}
+"""The refusals that the simulator counts as states of interest (`sim/sometimes.py`)."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from ..group import Group, Phase
 from ..group.state import Alone, Beaten, Cause, Checked, Elapsed, Event, Exited, Gone, Over, Ready, ReadyToLeave
 from ..properties.group_laws import fences
-from ..properties.refusals import REFUSALS
+from ..properties.refusals import SIGHTS
 from ..rendezvous import (
     Complete,
     Deed,
@@ -243,8 +243,8 @@ def told(counts: Counts, process: Process, handler: Handler, answer: Answer | Ra
         counts["join time-out"] += 1
     elif why is Why.CLOSED and handler is join and process.main.worlds == 0:
         counts["a late agent told the verdict"] += 1
-    elif (rule := REFUSALS.get(why)) and rule.sight:
-        counts[rule.sight] += 1
+    elif why in SIGHTS:
+        counts[SIGHTS[why]] += 1
 
 
 GOES: Mapping[type[Event], str] = {

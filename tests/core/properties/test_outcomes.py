@@ -168,6 +168,12 @@ def refused(state: RendezvousState | None, why: Why, settings: Settings | None =
     return GaveUp(evolve(holding(who, state, settings), state=state), join, why, 1.0, 1.0)
 
 
+def beside(program: str) -> GaveUp:
+    """Return the refusal of a node that runs other.py because of one that runs this."""
+    it = refused(seated_with(program), Why.PROGRAM)
+    return evolve(it, held=evolve(it.held, profile=evolve(it.held.profile, program="other.py")))
+
+
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
@@ -177,7 +183,7 @@ def refused(state: RendezvousState | None, why: Why, settings: Settings | None =
         (watched("c#2", 6.0, Why.BEHIND), watched("c#2", 4.0, Why.BEHIND)),
         (watched("c#2", 4.0, Why.SUPERSEDED), watched("c#2", 6.0, Why.SUPERSEDED)),
         (gone(Why.BEHIND), gone(Why.SUPERSEDED)),
-        (refused(seated_with("train.py"), Why.PROGRAM), refused(running(), Why.PROGRAM)),
+        (beside("train.py"), beside("other.py")),
         (refused(running(), Why.ILLEGAL), refused(None, Why.LIMITS)),
         (refused(running(), Why.NO_NODE), refused(running(), Why.NEEDED)),
     ],
