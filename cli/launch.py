@@ -48,7 +48,7 @@ from .how_to_ask import how_to_ask
 from .launch_options import LaunchOptions, lines_without_effect
 from .manual import EPILOG, Manual
 from .mistakes import Mistake
-from .option import parameters
+from .option import file_names, parameters
 from .render.ending import render_report
 from .render.patient import PatientText
 from .render.status import StatusLines
@@ -91,8 +91,8 @@ class Handle(Observer, Protocol):
         "max_content_width": 120,
     },
 )
-@click.argument("script", envvar=None)
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.argument("script", envvar=None, shell_complete=file_names)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=file_names)
 @click.pass_context
 def launch(ctx: click.Context, /, script: str, arguments: tuple[str, ...], **given: Any) -> int:
     """Run SCRIPT as a distributed PyTorch job, and keep it running.

@@ -89,13 +89,13 @@ class Value(ParamType):
 
     def __init__(self, name: str, read: Callable[[str], Any]) -> None:
         self.name = name
-        self._read = read
+        self.read = read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
             return value
         try:
-            return self._read(value)
+            return self.read(value)
         except ValueError as reason:
             raise Mistake(f"{spelled(param, ctx)}={_without_secrets(value)}: {_without_secrets(str(reason))}") from None
 

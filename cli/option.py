@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import click
 from attrs import field, fields
 
 from .mistakes import Mistake, Value
 from .render.text import say
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 Read = TypeVar("Read")
 _PARAMETER, _DEFAULT = "parameter", "default"
@@ -38,6 +41,13 @@ def _tell_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         say(*(line.rstrip(" \b") for line in ctx.get_help().splitlines()))  # click's mark of text that it does not wrap
         ctx.exit()
+
+
+def file_names(ctx: click.Context, param: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return what lets a shell complete the name of a file."""
+    from click.shell_completion import CompletionItem  # a launch completes nothing
+
+    return [CompletionItem(begun, type="file")]
 
 
 class Command(Helpful):

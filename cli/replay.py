@@ -26,7 +26,7 @@ from ..core.world import Node
 from . import values
 from .exit_codes import FAILED, SUCCEEDED
 from .mistakes import Mistake, Value
-from .option import Command
+from .option import Command, file_names
 from .render.node_runs import laws_data
 from .render.picture import picture
 from .render.rounds import names, rank_names, rendered, rendered_call
@@ -81,7 +81,7 @@ class _Judged:
     metavar="FILE.svg",
     help="Draw one job's agents, or one call of its ranks if the traces are of nothing else, over time, to this file.",
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=file_names)
 def replay(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
     """Replay the traces of elastic launch --trace, and of the ranks under it, through the core.
 

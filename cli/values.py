@@ -341,6 +341,7 @@ def _one_of(words: Any) -> Callable[[str], Any]:
             raise ValueError(f"write {', '.join(others)} or {last}")
         return text
 
+    read.__annotations__["return"] = words  # completion offers them
     return read
 
 
