@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from typing import TypeVar
@@ -11,6 +11,7 @@ from typing import TypeVar
 from ..adapters.clock import SystemClock
 from ..adapters.store.port import Backend, StoreError
 from ..adapters.store.relay.agents_here import JobHere, jobs_here
+from ..adapters.store.runs import Runs
 from ..core.rendezvous import Limits, RendezvousState, Settings, explain
 from ..core.values import frozen
 from ..core.world import NAME_MAX
@@ -62,8 +63,8 @@ class RunningJob:
     run_id: str
     store: str
     backend: Backend
-    run_ids: Callable[[], Collection[str]]
-    """Returns the ids of the jobs in that store. Raises StoreError."""
+    runs: Callable[[], Runs] = Runs
+    """Returns the jobs in that store. Raises StoreError."""
 
 
 class Several(Mistake):
@@ -96,13 +97,13 @@ def opened(options: JobOptions, acts: bool = False) -> Iterator[RunningJob]:
     `acts`: the job must be named, since the command changes it. Raises Mistake, Several if it is one of several jobs."""
     if options.rdzv_endpoint is None and options.rdzv_backend != "etcd" and (here := _here(options, acts)):
         with closing(here.client(SystemClock())) as backend:
-            yield RunningJob(here.run_id, here.store, backend, tuple)
+            yield RunningJob(here.run_id, here.store, backend)
         return
     where = place(_as_a_node(options, os.environ), os.environ, store_token(options.rdzv_conf, os.environ))
     run_id = options.rdzv_id or (isinstance(where, Place) and where.run_id) or options.run_id
     connection = where.open(run_id, SystemClock(), NO_NODE)
     with closing(connection.backend) as backend:
-        yield RunningJob(run_id, where.name, backend, connection.run_ids)
+        yield RunningJob(run_id, where.name, backend, connection.runs)
 
 
 def _here(options: JobOptions, acts: bool) -> JobHere | None:
@@ -144,14 +145,16 @@ def say_no_job(command: str, job: RunningJob) -> None:
 def _jobs_there(job: RunningJob) -> str:
     """Return which jobs are in the store, those first that are called like this one."""
     try:
-        there = sorted(each for each in job.run_ids() if each != job.run_id)
+        runs = job.runs()
     except StoreError:
-        there = []
+        runs = Runs()
+    there = sorted(each for each in runs.ids if each != job.run_id)
     if not there:
         return "its nodes' --rdzv-id says its name"
     near = get_close_matches(job.run_id, there, SHOWN_MAX, 0.5)
     first = [*near, *(each for each in there if each not in near)][:SHOWN_MAX]
-    more = f" and {len(there) - len(first)} more" if len(there) > len(first) else ""
+    others = len(there) - len(first)
+    more = " and more" if runs.is_part else f" and {others} more" if others else ""
     return f"it has {', '.join(each[:NAME_MAX] for each in first)}{more}"
 
 

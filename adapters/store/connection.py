@@ -23,6 +23,7 @@ from ...core.world import Node
 from ..clock import Clock
 from .memory_store import EncodedBackend, MemoryBackend, MemoryStore
 from .port import Backend, Denied, NotServed, OutOfReach, StoreError
+from .runs import Runs
 from .tcpstore.wire import RUNS_THERE, Address, starts
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ class AgentConnection(StoreConnection, Protocol):
     def for_others(self) -> Backend:
         """Return a client of the agents' register for somebody who is no node. Any thread may call this."""
 
-    def run_ids(self) -> Collection[str]:
-        """Return the ids of the jobs in the store, as far as it tells them. Raises StoreError."""
+    def runs(self) -> Runs:
+        """Return the jobs in the store, as far as it tells them; of many those called like this one. Raises StoreError."""
 
     def children(self) -> AbstractContextManager[Collection[int]]:
         """Return a context with the children of this process that serve the store. None is started in it."""
@@ -158,8 +159,8 @@ class MemoryConnection:
     def for_others(self) -> Backend:
         return EncodedBackend(self._store, self._clock)
 
-    def run_ids(self) -> Collection[str]:
-        return ()
+    def runs(self) -> Runs:
+        return Runs()
 
     def children(self) -> AbstractContextManager[Collection[int]]:
         return nullcontext(())
@@ -232,9 +233,9 @@ class TCPStoreConnection:
     def for_others(self) -> Backend:
         return self.backend.clone()
 
-    def run_ids(self) -> Collection[str]:
+    def runs(self) -> Runs:
         with closing(self.backend.clone()) as client:
-            return client.run_ids()
+            return client.runs()
 
     @property
     def place(self) -> str:
@@ -375,9 +376,9 @@ class EtcdConnection:
     def for_others(self) -> Backend:
         return self.backend.clone()
 
-    def run_ids(self) -> Collection[str]:
+    def runs(self) -> Runs:
         with closing(self.backend.clone()) as client:
-            return client.run_ids()
+            return client.runs()
 
     def children(self) -> AbstractContextManager[Collection[int]]:
         return nullcontext(())

@@ -35,6 +35,7 @@ from ....core.world import Life, Node
 from ...clock import Clock
 from ..notes import Notes
 from ..port import Folder, Found, Heartbeats, Log, OutcomeUnknown, Place, Shown, StoreError
+from ..runs import Runs, nearest, slips
 from .change_waiter import ChangeWaiter
 from .cluster_client import Full, LeaseGone
 from .heartbeats import Beats
@@ -42,15 +43,28 @@ from .leases import RunLease
 from .members import Members, granted, ranged, revoked, transacted
 from .rpc import rpc
 from .run_client import RunClient, RunShared
-from .run_keys import FIRST, LAST, Keys, Seen, Stamp, asked, compared, deleted, next_run, put
+from .run_keys import (
+    Keys,
+    Seen,
+    Stamp,
+    asked,
+    beginning,
+    compared,
+    deleted,
+    name_of,
+    next_name,
+    put,
+    register_of,
+    unquoted,
+)
 
 KEPT_S = 86_400
 """How long a run's register and faults outlive its last agent, so that a late agent reads the verdict."""
 _FORGOTTEN_AT_ONCE = 64
 """Keys that are deleted with one question: etcd takes 128 operations."""
 
-_RUNS_MAX = 64
-"""The most runs that are looked for, with a question each."""
+_NAMES_MAX = 64
+"""The most runs that are looked for in one place, with a question each."""
 
 _LATEST = {"sort_target": rpc.RangeRequest.MOD, "sort_order": rpc.RangeRequest.DESCEND}
 """The order in which a limit leaves out what was put first: nodes that were lost leave keys behind."""
@@ -248,15 +262,37 @@ class EtcdBackend:
             if lease := self._lent.pop(self._client.keys.of(place), 0):  # what stands under it goes with it
                 self._client.ask(revoked, rpc.LeaseRevokeRequest(ID=lease))
 
-    def run_ids(self) -> frozenset[str]:
-        """Return the ids of the runs in this etcd, the first of many. Raises StoreError."""
-        found: dict[str, None] = {}
-        after: bytes | None = FIRST
-        while after and len(found) < _RUNS_MAX:
-            kvs = self._client.ask(ranged, rpc.RangeRequest(key=after, range_end=LAST, limit=1, keys_only=True)).kvs
-            run_id, after = next_run(kvs[0].key) if kvs else ("", None)
-            found[run_id] = None
-        return frozenset(filter(None, found))
+    def runs(self) -> Runs:
+        """Return the runs in this etcd that have a register. Of many look at the first ones, at those that begin like this
+        run's id, and at those whose id is written as this one by a slip. Raises StoreError."""
+        wanted = self._client.keys.run_id
+        found, is_part = self._some_names("")
+        if is_part:
+            begins = {wanted[:characters] for characters in (1, len(wanted) // 2, -1, None)}
+            found = found.union(map(name_of, slips(wanted)), *(self._some_names(each)[0] for each in begins if each))
+        names = sorted(found)
+        ids = list[str | None]([None] if is_part else [])
+        for start in range(0, len(names), _FORGOTTEN_AT_ONCE):
+            page = names[start : start + _FORGOTTEN_AT_ONCE]
+            asks = [asked(rpc.RangeRequest(key=register_of(name), count_only=True)) for name in page]
+            answers = self._client.ask(transacted, rpc.TxnRequest(success=asks)).responses
+            there = zip(page, answers, strict=True)
+            ids += [unquoted(name) for name, answer in there if answer.response_range.count]
+        return nearest(ids, wanted)
+
+    def _some_names(self, begin: str) -> tuple[frozenset[bytes], bool]:
+        """Return the first names that have keys, of the runs whose ids begin so, and whether there are more."""
+        found = list[bytes]()
+        after, end = beginning(begin)
+        while len(found) < _NAMES_MAX:
+            kvs = self._client.ask(ranged, rpc.RangeRequest(key=after, range_end=end, limit=1, keys_only=True)).kvs
+            if not kvs:
+                return frozenset(found), False
+            name, after = next_name(kvs[0].key)
+            found.append(name)
+            if after >= end:
+                return frozenset(found), False
+        return frozenset(found), True
 
     # --- clients
 

@@ -49,14 +49,33 @@ def stamp(text: str) -> Stamp | None:
         return None
 
 
-FIRST, LAST = b"elastic/", b"elastic0"
-"""All keys of all runs lie between these."""
+_ALL = b"elastic/"
+"""The keys of all runs begin so. Behind it stands a name, the quoted id of the run."""
 
 
-def next_run(key: bytes) -> tuple[str, bytes]:
-    """Return the id of the run that has this key, and where the keys of the next run begin."""
-    name = key.removeprefix(FIRST).partition(b"/")[0]
-    return unquote(name.decode(errors="replace")), FIRST + name + b"0"
+def name_of(run_id: str) -> bytes:
+    return quote(run_id, safe="").encode()
+
+
+def beginning(begin: str) -> tuple[bytes, bytes]:
+    """Return the range of the keys of all runs whose ids begin so."""
+    first = _ALL + name_of(begin)
+    return first, first[:-1] + bytes([first[-1] + 1])
+
+
+def next_name(key: bytes) -> tuple[bytes, bytes]:
+    """Return the name in this key, and where the keys of the next one begin."""
+    name = key.removeprefix(_ALL).partition(b"/")[0]
+    return name, _ALL + name + b"0"
+
+
+def register_of(name: bytes) -> bytes:
+    """Return the key of the agents' register of the run with this name."""
+    return _ALL + name + b"/register"
+
+
+def unquoted(name: bytes) -> str:
+    return unquote(name.decode(errors="replace"))
 
 
 def prefix_of(run_id: str) -> str:

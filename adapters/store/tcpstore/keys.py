@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
@@ -11,18 +12,27 @@ from attrs import field
 
 from ....core.rendezvous.state import NODES_MAX
 from ....core.values import frozen
-from ....core.world import Life, Node
+from ....core.world import NAME_MAX, Life, Node
 from ..port import Log, Unreadable, spelled
 
 WORKERS = "/workers/"
 """It stands in the run id of a register of the run's workers, between the run's own and the register's name."""
 
 
-def runs_in(keys: Iterable[str]) -> frozenset[str]:
-    """Return the ids of the runs whose agents' register is among these keys."""
-    parts = (key.split("/") for key in keys)
-    named = (unquote(part[1]) for part in parts if len(part) == 3 and (part[0], part[2]) == ("elastic", "root"))
-    return frozenset(run_id for run_id in named if WORKERS not in run_id)
+ROOT_MAX = 12 * NAME_MAX + 16
+"""The most bytes of a root's key: a character of a run id has up to four bytes, and a byte up to three when it is quoted."""
+
+
+_ROOT = re.compile("elastic/([^/]*)/root")
+
+
+def runs_in(keys: Iterable[str | None]) -> Iterator[str | None]:
+    """Yield the ids of the runs whose agents' register is among these keys, and None for keys that were not read."""
+    for key in keys:
+        root = _ROOT.fullmatch(key) if key is not None else None
+        run_id = unquote(root[1]) if root else None
+        if key is None or (run_id is not None and WORKERS not in run_id):
+            yield run_id
 
 
 @frozen

@@ -43,7 +43,8 @@ from ...clock import Clock
 from ..notes import GOING, QUERY, Notes
 from ..numerals import number
 from ..port import BEATS_MAX, Found, Heartbeats, Log, OutOfReach, Place, Shelf, Shown, spelled
-from .keys import Keys, runs_in
+from ..runs import Runs, nearest
+from .keys import ROOT_MAX, Keys, runs_in
 from .link import Link
 from .seal import UNSEALED, Seal, put, trusted
 from .table import Table
@@ -51,8 +52,8 @@ from .versions import Sights, Versions
 from .wire import RUNS_THERE, Address, WireClient
 
 TIMEOUT_S = 5.0
-_KEYS_MAX = 2**16
-"""The most keys of a store that are looked through for runs."""
+_LISTED_S = 2.0
+"""How long the keys of a store are looked through for runs."""
 LATE_BEATS = 1_000
 """A counter that falls by more was forged before. By a few it may fall: a write on a connection that was given up comes
 late."""
@@ -196,11 +197,11 @@ class TCPStoreBackend:
         with self._link.asking() as client:
             client.delete(*map(self._key, places))
 
-    def run_ids(self) -> frozenset[str]:
-        """Return the ids of the runs in this store. This client is closed then. Raises OutOfReach where the server's torch
-        is too old to list its keys."""
+    def runs(self) -> Runs:
+        """Return the runs in this store; of many those called like this one. This client is closed then. Raises OutOfReach
+        where the server's torch is too old to list its keys."""
         with self._link.asking() as client:
-            found = runs_in(client.all_keys(_KEYS_MAX))
+            found = nearest(runs_in(client.all_keys(ROOT_MAX, _LISTED_S)), self._keys.run_id)
         self.close()
         return found
 

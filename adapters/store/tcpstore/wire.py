@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 from ....core.values import frozen
-from ...clock import poll_ms
+from ...clock import SystemClock, poll_ms
 
 VALIDATE, SET, COMPARE_SET, GET, ADD, CHECK, WAIT, GETNUMKEYS, DELETE, APPEND, MULTI_GET, MULTI_SET, CANCEL, PING = (
     range(14)
@@ -39,6 +39,10 @@ class Unsent(OSError):
 
 class Broken(OSError):
     """The connection ended, or the answer did not come in time."""
+
+
+class Late(Broken):
+    """The answer has not come as a whole in time."""
 
 
 class Closed(Broken):
@@ -72,6 +76,8 @@ class WireClient:
         self._bytes_max = bytes_max
         self._unread = bytearray()
         """Bytes that have come and are not read yet."""
+        self._until: float | None = None
+        """When the answer must have come as a whole; None if each part has its own time."""
         try:
             self._socket = socket.create_connection((address.host, address.port), timeout=timeout_s)
         except OSError as error:
@@ -124,13 +130,21 @@ class WireClient:
         self._send(b"".join(bytes([DELETE]) + _text(key) for key in keys))
         self._read(8 * len(keys))
 
-    def all_keys(self, most: int) -> Iterator[str]:
-        """Yield the keys that have a value, at most this many, in no order; this connection is useless afterwards. Raises
-        Closed where the server's torch is too old to list them."""
+    def all_keys(self, longest: int, within_s: float) -> Iterator[str | None]:
+        """Yield the keys that have a value and at most this many bytes, in no order; None at the end if not all came within
+        this time. This connection is useless afterwards. Raises Closed where the server's torch is too old to list them."""
+        self._until = SystemClock().now() + within_s
         self._send(bytes([LIST_KEYS]))
         (count,) = struct.unpack("<Q", self._read(8))
-        for _ in range(min(count, most)):
-            yield self._read_bytes().decode(errors="replace").removeprefix("/")
+        try:
+            for _ in range(count):
+                (size,) = struct.unpack("<Q", self._read(8))
+                if size <= longest:
+                    yield self._read(size).decode(errors="replace").removeprefix("/")
+                else:
+                    self._pass_over(size)
+        except Late:
+            yield None
 
     def wait(self, keys: Sequence[str], timeout_s: float | None) -> bool:
         """Wait until all of these keys have a value. False after `timeout_s`."""
@@ -178,6 +192,8 @@ class WireClient:
 
     def _read(self, size: int) -> bytes:
         unread = self._unread
+        if self._until is not None and SystemClock().now() >= self._until:
+            raise Late("the answer takes too long")
         while len(unread) < size:
             try:
                 piece = self._socket.recv(max(size - len(unread), _PIECE))
@@ -191,6 +207,10 @@ class WireClient:
         data = bytes(unread[:size])
         del unread[:size]
         return data
+
+    def _pass_over(self, size: int) -> None:
+        while size > 0:
+            size -= len(self._read(min(size, _PIECE)))
 
     def _read_bytes(self) -> bytes:
         (size,) = struct.unpack("<Q", self._read(8))

@@ -33,6 +33,7 @@ from elastic.adapters.store.etcd.watch_stream import Change
 from elastic.adapters.store.notes import FAULTS, STACKS, STANDBYS, UNFIT, UNFIT_MAX, StandbyNote
 from elastic.adapters.store.port import Backend, OutOfReach, Shown, Unreadable
 from elastic.adapters.store.queries import Query, Reply
+from elastic.adapters.store.runs import Runs
 from elastic.core.rendezvous import Done, Limits, Proposal, Restore, Settings, Token, codec, restored
 from elastic.core.rendezvous.state import NODES_MAX
 from elastic.core.world import Stacks, Unfit
@@ -658,7 +659,7 @@ def seen(backend: Backend) -> object:
         return None
 
 
-def test_an_etcd_tells_which_runs_have_keys_there_with_a_question_each(tmp_path: Path) -> None:
+def test_an_etcd_tells_which_runs_have_a_register_there(tmp_path: Path) -> None:
     with single(tmp_path) as alone:
         names = ("a", "a-b", "a/b", "a0", "b \N{SNOWMAN}")
         for run_id in names:
@@ -666,5 +667,20 @@ def test_an_etcd_tells_which_runs_have_keys_there_with_a_question_each(tmp_path:
                 make().set(born(), None)
                 make().notes.put(STANDBYS, node("gpu-01"), StandbyNote(1, None))
         alone.etcdctl("put", "elastic2/x/register", "else")
+        alone.etcdctl("put", "elastic/eval/workers/0/register", "else")
+        with clients(alone, "notes") as make:
+            make().notes.put(STANDBYS, node("gpu-01"), StandbyNote(1, None))
         with clients(alone, "nobody") as make:
-            assert make().run_ids() == set(names)
+            assert make().runs() == Runs(frozenset(names))
+
+
+def test_of_many_runs_in_an_etcd_those_are_told_that_are_called_alike(tmp_path: Path) -> None:
+    with single(tmp_path) as alone:
+        with clients(alone, "nobody") as make:
+            for hundred in range(3):
+                keys = [f"elastic/train{hundred}{number:02}/register".encode() for number in range(100)]
+                make()._client.ask(transacted, rpc.TxnRequest(success=[put(key, b"else", 0) for key in keys]))
+        for wanted, there in (("trian242", "train242"), ("train2422", "train242"), ("train29", "train299")):
+            with clients(alone, wanted) as make:
+                found = make().runs()
+            assert there in found.ids and found.is_part

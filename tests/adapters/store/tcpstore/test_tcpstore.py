@@ -9,6 +9,7 @@ import pickle
 import resource
 import signal
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -42,9 +43,11 @@ from worlds import node, profile
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.rendezvous.heart import Heart
+from elastic.adapters.store import runs
 from elastic.adapters.store.notes import FAULTS
 from elastic.adapters.store.port import BEATS_MAX, Backend, OutcomeUnknown, OutOfReach, Unreadable
 from elastic.adapters.store.queries import Query
+from elastic.adapters.store.runs import Runs
 from elastic.adapters.store.secret import Secret
 from elastic.adapters.store.tcpstore import tcpstore, wire
 from elastic.adapters.store.tcpstore.keys import WORKERS, Keys
@@ -66,7 +69,7 @@ from elastic.core.rendezvous import (
     codec,
     handlers,
 )
-from elastic.core.world import Why, World
+from elastic.core.world import NAME_MAX, Why, World
 
 
 @pytest.fixture(scope="module")
@@ -1000,13 +1003,28 @@ def test_a_store_tells_which_runs_have_a_register_there_and_not_those_of_their_w
         plant(other, "else/x/root", b"1")
         plant(other, "elastic/%1b[31m%FF/root", b"1")
         with closing(TCPStoreBackend(address, "nobody", SystemClock())) as looks:
-            assert looks.run_ids() == {"train 42/a", "eval", "\x1b[31m\N{REPLACEMENT CHARACTER}"}
+            assert looks.runs() == Runs(frozenset({"train 42/a", "eval", "\x1b[31m\N{REPLACEMENT CHARACTER}"}))
 
 
-def test_of_a_store_with_many_keys_a_part_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcpstore, "_KEYS_MAX", 3)
+def test_of_many_runs_in_a_store_those_are_told_that_are_called_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "RUNS_MAX", 2)
     with own_store() as (_, address), talking(address) as other:
-        for number in range(9):
-            plant(other, f"elastic/{number}/root", b"1")
-        with closing(TCPStoreBackend(address, "nobody", SystemClock())) as looks:
-            assert len(looks.run_ids()) <= 3
+        for run_id in ("apex", "eval", "train42", "train7", "zoo"):
+            plant(other, f"elastic/{run_id}/root", b"1")
+        plant(other, f"elastic/{'trian42'.ljust(12 * NAME_MAX + 8, 'x')}/root", b"1")
+        with closing(TCPStoreBackend(address, "trian42", SystemClock())) as looks:
+            assert looks.runs() == Runs(frozenset({"train42", "train7"}), is_part=True)
+
+
+@pytest.mark.parametrize("key", [b"/elastic/eval/root", b"x" * 2**20])
+def test_a_store_that_tells_keys_without_end_is_heard_for_a_time(key: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcpstore, "_LISTED_S", 0.3)
+
+    def tells(connection: socket.socket) -> None:
+        greeting = connection.recv(10, socket.MSG_WAITALL)
+        connection.sendall(greeting[-4:] + struct.pack("<Q", 2**60) + struct.pack("<Q", 18) + b"/elastic/eval/root")
+        while True:
+            connection.sendall(struct.pack("<Q", len(key)) + key)
+
+    with listener(tells) as address, closing(TCPStoreBackend(address, "nobody", SystemClock())) as looks:
+        assert looks.runs() == Runs(frozenset({"eval"}), is_part=True)
