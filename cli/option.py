@@ -36,6 +36,21 @@ class Helpful(click.Command):
             option.callback = _tell_help
         return option
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the text below the options. A part of command lines stays as it is; the others are wrapped to the width."""
+        for part in (self.epilog or "").split("\b\n"):
+            lines = part.splitlines()
+            if not lines:
+                continue
+            formatter.write_paragraph()
+            with formatter.indentation():
+                if lines[0].startswith(" "):
+                    indent = " " * formatter.current_indent
+                    formatter.write("".join(f"{indent}{line}\n" for line in lines))
+                else:
+                    listed = any(line.startswith(" ") for line in lines)  # the exit codes
+                    formatter.write_text((" · " if listed else " ").join(map(str.strip, lines)))
+
 
 def _tell_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:

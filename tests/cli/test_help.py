@@ -1,0 +1,34 @@
+"""The help of every command fits a terminal of any width; only command lines, and words that are longer, stand over."""
+
+from __future__ import annotations
+
+import pytest
+
+from elastic.cli.main import run
+from elastic.cli.root import LATER
+
+COMMANDS = ("launch", *LATER)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_the_help_fits_the_width(
+    command: str, width: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert run([command, "--help"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    examples = [line for line in lines if line.startswith("    ") and "elastic " in line]
+    wide = [line for line in lines if len(line) > width and line not in examples and len(line.split()) > 1]
+    assert wide == []
+    assert examples, "command lines are not wrapped"
+    assert "\b" not in "".join(lines)
+
+
+def test_the_exit_codes_stay_apart_however_they_are_wrapped(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    run(["launch", "--help"])
+    told = " ".join(capfd.readouterr().out.partition("Exit codes:")[2].split())
+    assert [each.split()[0] for each in told.split(" · ")] == ["0", "1", "2", "3", "4", "5", "128+n"]
