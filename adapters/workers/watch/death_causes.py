@@ -12,7 +12,7 @@ from glob import escape, iglob
 from pathlib import Path
 
 from .. import cgroups
-from ..cgroups import Kills
+from ..cgroups import Counter, Kills
 from ..messages.error_files import exit_sentence
 from ..worker_port import Exit
 
@@ -33,10 +33,10 @@ def remark(ended: Exit, kernel: Path = _KERNEL, *, explained: bool = False) -> s
     return " · ".join(part for part in parts if part)
 
 
-def process_deaths() -> Callable[[int], str]:
+def process_deaths(counting: Callable[[], Counter | None] = cgroups.counter) -> Callable[[int], str]:
     """Return a function that says how a child which is no worker ended: by its exit code, and by the kernel's count of
     processes that were killed since the last death."""
-    counter = cgroups.counter()
+    counter = counting()
     seen = counter.read() if counter else None
 
     def told(code: int) -> str:

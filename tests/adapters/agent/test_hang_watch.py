@@ -98,6 +98,19 @@ def test_a_node_whose_stacks_the_store_does_not_show_says_again_where_they_are(t
             standings = standings + 1 if isinstance(heard, Stands) and heard.seen else standings
 
 
+def test_what_a_node_says_counts_once_though_the_store_shows_it_too() -> None:
+    """Else a rank that is alone at its place would seem to be two."""
+    backend = MemoryBackend(MemoryStore(), SystemClock())
+    watch = HangWatch(HangSettings(9.0), node("a"), backend, None, SystemClock(), lambda told: None, threads.shown)
+    own, other = (Stacks(node(name), 0, ((rank, name),)) for rank, name in enumerate("ab"))
+    watch._own = own
+    for stacks in (own, other, Stacks(node("c"), 1, ((2, "of another round"),))):
+        backend.notes.put(STACKS, stacks.node, stacks)
+    others = watch._others(WORLD)
+    assert (others.stacks, others.on_record) == ((own, other), True)
+    watch.close()
+
+
 def test_the_watch_begins_anew_with_a_round(tmp_path: Path) -> None:
     """People have heard of the hang of round 0. That the workers of round 1 stand still is another one."""
     with watched(tmp_path, [SLEEPS], HangSettings(0.4)) as (told, running, watch):

@@ -250,6 +250,21 @@ def test_a_suspect_that_accepts_and_says_nothing_is_waited_for_however_long_it_t
         assert driven.told == [SUSPECT, GONE]
 
 
+def test_a_node_of_which_one_address_leads_nowhere_is_reached_by_the_next() -> None:
+    with Driven() as driven, socket.create_server(("127.0.0.1", 0)) as closed:
+        family, nowhere = socket.AF_INET, closed.getsockname()
+        closed.close()
+        driven.b.addresses.insert(0, (family, nowhere))
+        driven.passes()
+        while not driven.b.link.tries:
+            calls(driven.links._selector, 1)
+        driven.clock.at = driven.b.connect_at
+        with driven.connects() as made:
+            made.sendall(spoken(Hello("run", node("b"))))
+            calls(driven.links._selector, 1)
+            assert driven.links.stand == {node("b"): True}
+
+
 def test_half_a_hello_is_forgotten_with_its_connection(agent: Make) -> None:
     a, hello = agent("a"), spoken(Hello("run", node("b")))
     with socket.create_server(("127.0.0.1", 0)) as port:
@@ -296,6 +311,14 @@ def test_who_does_not_belong_to_the_job_is_not_linked(agent: Make, other: dict[s
     until(lambda: all(each.link.tries > 1 for one in (a, b) for each in one.links._watched.values()))
     assert not (is_up(a, "b")() or is_up(b, "a")() or a.links.server.observers)
     assert (a.has_heard(), b.has_heard()) == ([], [])
+
+
+def test_another_node_of_the_job_at_the_port_is_not_taken_for_the_one_that_is_watched(agent: Make) -> None:
+    a, c = agent("a", token=TOKEN), agent("c", token=TOKEN)
+    watches(a, "b", c.links.server.port)
+    until(lambda: any(each.link.tries > 1 for each in a.links._watched.values()))
+    assert not is_up(a, "b")()
+    assert a.has_heard() == []
 
 
 def connected(one: Agent) -> socket.socket:

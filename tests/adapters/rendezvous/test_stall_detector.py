@@ -66,6 +66,16 @@ def test_who_looks_often_enough_is_awake() -> None:
         assert not one.stalled()
 
 
+def test_of_several_stalls_since_the_last_call_the_longest_is_told() -> None:
+    clocks = Clocks()
+    one = clocks.detector()
+    for gap_s in (7.0, 9.0, 6.0):
+        clocks.monotonic, clocks.boottime = clocks.monotonic + gap_s, clocks.boottime + gap_s
+        one._look()
+    assert one.stalled() == 9.0
+    assert one.stalled() == 0.0
+
+
 @pytest.mark.parametrize("suspended", [False, True], ids=["stopped", "suspended with its machine"])
 def test_a_gap_of_either_clock_is_a_stall_and_is_told_once(suspended: bool) -> None:
     clocks = Clocks()

@@ -120,6 +120,15 @@ def test_where_workers_restart_alone_the_cause_is_the_first_failure_after_which_
     assert few.cause == mended, "what ended the round is not on record here"
 
 
+@pytest.mark.parametrize("failures", [0, 1])
+def test_workers_of_before_the_last_restart_of_all_are_not_missing(failures: int) -> None:
+    earlier, last = (evolve(FAULT, round=round, local_rank=round, exit_code=-9) for round in (2, 3))
+    told = report(SUCCEEDED, earlier, last, failures=failures, state=evolve(ALONE, round=3))
+    assert told.missing == ()
+    alone = evolve(told.settings, group=evolve(told.settings.group, alone=Alone(0)))
+    assert evolve(told, settings=alone).missing == ((last,) if failures else (earlier, last))
+
+
 def test_a_failure_on_the_way_into_the_world_that_it_ended_is_its_first_cause() -> None:
     """Its record has the number of the round that was over, since no other was known yet."""
     mended = evolve(FAULT, round=2, rank=1, exit_code=-9)

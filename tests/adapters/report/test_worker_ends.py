@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 from pathlib import Path
 
@@ -16,11 +17,13 @@ from elastic.adapters.rendezvous.loop import ToRecord
 from elastic.adapters.report.worker_ends import UNSTARTABLE, WorkerEnds, read_fault, unstartable_fault
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.notes import FAULTS
+from elastic.adapters.workers.messages.error_files import STILL_RUNNING
+from elastic.adapters.workers.messages.reports import Report, What
 from elastic.adapters.workers.start.attempts import Attempt
 from elastic.adapters.workers.worker_port import NOWHERE, Exit, Sink, WorkerSpec
 from elastic.core.group.state import Record
 from elastic.core.ranks import Ranks, WorkerRanks
-from elastic.core.world import Fault, Node
+from elastic.core.world import Fault, Node, Origin
 
 ME = Node("n", 1)
 RANKS = Ranks(1, 2, 5, "default", 5, (WorkerRanks(2, 0, 2), WorkerRanks(3, 1, 3)))
@@ -185,6 +188,23 @@ def test_a_report_completes_a_failure_of_its_node_of_which_the_store_has_the_fir
     ends.recorded(raised)
     ends.recorded(ended)
     assert [each.exit_code for each in ends.all_faults()] == [1]
+
+
+def test_what_a_worker_was_told_before_it_was_started_again_says_nothing_of_its_next_end(
+    tmp_path: Path, disk: Disk
+) -> None:
+    submitted = list[ToRecord]()
+    backend = MemoryBackend(MemoryStore(), SystemClock())
+    ends = WorkerEnds(ME, "gpu-02", backend, submitted.append, lambda: "", lambda timeout_s: True, disk)
+    for is_told in (True, False):
+        ends.add_raise(attempt(tmp_path), 1, 8812, Report(What.RAISE, 1.0, 1.0))
+        if is_told:
+            ends.signalled(signal.SIGTERM, {1})
+        ends.add(attempt(tmp_path), Exit(1, 8812, -signal.SIGTERM, 0.0, 2.0))
+        ends.record_failure(Record(1, -signal.SIGTERM, 1.0, Origin.RAISE))
+        record = submitted.pop().read()
+        assert record and record.remark.startswith(STILL_RUNNING) is is_told
+        ends.drop(1)
 
 
 def test_a_program_that_cannot_be_executed_is_charged_to_the_node_s_first_worker() -> None:

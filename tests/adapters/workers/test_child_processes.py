@@ -23,6 +23,7 @@ from elastic.adapters.disk import Disk, StandsStill
 from elastic.adapters.workers import child_processes as module
 from elastic.adapters.workers.cgroups import Counter
 from elastic.adapters.workers.child_processes import SubprocessWorkers
+from elastic.adapters.workers.output.pump import Stream
 from elastic.adapters.workers.start.forks import Serving
 from elastic.adapters.workers.start.spawner import Executing, Here
 from elastic.adapters.workers.watch import process_groups as groups
@@ -684,3 +685,14 @@ def test_a_reaper_that_cannot_be_replaced_is_asked_for_again_by_the_next_generat
     reaper.refuses = False
     assert node.run("exit 4") == [4]
     assert reaper.pid != first
+
+
+@pytest.mark.parametrize(
+    ("last", "kept"),
+    [((b"out", b"err"), b"err"), ((b"out", b""), b"out"), ((b"", b"err"), b"err"), ((b"", b""), b"")],
+)
+def test_where_no_file_is_whole_the_last_stream_that_said_something_is_kept(
+    last: tuple[bytes, ...], kept: bytes
+) -> None:
+    found = module._kept([Stream(0, None, 1, b"", last=each) for each in last])
+    assert found and found.last == kept

@@ -77,6 +77,32 @@ def test_who_rests_is_told_of_the_last_change(store: MemoryStore) -> None:
         waits.close()
 
 
+def test_a_second_change_puts_no_rest_off(store: MemoryStore) -> None:
+    waits, _ = waits_for(store, 1e6)
+    (resting,) = waits._waits
+    try:
+        client_of(store).set(SECOND, born().token)
+        assert comes_true(lambda: resting.rests_until < math.inf)
+        ends_at = resting.rests_until
+        client_of(store).set(THIRD, SECOND.token)
+        assert comes_true(lambda: waits._watched == (THIRD.token,))
+        assert resting.rests_until == ends_at
+    finally:
+        waits.close()
+
+
+def test_who_waits_for_the_end_of_a_version_that_is_over_is_answered_at_once(store: MemoryStore) -> None:
+    waits, (first,) = waits_for(store, 0.0)
+    late = list[bytes]()
+    try:
+        client_of(store).set(SECOND, born().token)
+        assert comes_true(lambda: bool(first))
+        waits.add(Wait(born().token, math.inf, 0.0, late.append), client_of(store).get)
+        assert [told_of(each) for each in late] == [SECOND]
+    finally:
+        waits.close()
+
+
 class Copying(MemoryBackend):
     """A store that is a copy of another one, from the moment that `copies` is set."""
 
@@ -116,6 +142,15 @@ def test_a_copy_is_shown_to_those_who_wait(store: MemoryStore, comes_later: bool
     finally:
         client.close()
         served.close()
+
+
+@pytest.mark.parametrize("rounds", [(1, 3, 2), (3, 0), (3,)], ids=["an older register comes back", "a new one", "one"])
+def test_the_rounds_of_a_register_are_counted_though_its_store_forgets_some(rounds: tuple[int, ...]) -> None:
+    spaces = Spaces(lambda name: client_of(MemoryStore()), lambda backend: lambda: None)
+    for round in rounds:
+        spaces._saw("one", evolve(born(), round=round))
+    spaces._saw("other", evolve(born(), round=4))
+    assert spaces.restarts == 3 + 4
 
 
 # --- clients that are slow, or say what they must not

@@ -121,8 +121,11 @@ def test_a_helper_that_stands_still_is_killed_and_replaced(store: Served) -> Non
     pid = store.serves(still_s=2.0)
     assert store.answers()
     os.kill(pid, signal.SIGSTOP)
-    store.answers_again(pid)
+    second = store.answers_again(pid)
     assert store.said[0].startswith("the store's helper was killed: no answer for 2 s; ")
+    os.kill(second, signal.SIGKILL)
+    store.answers_again(second)
+    assert any(said.startswith("the store's helper was killed by SIGKILL") for said in store.said[1:])
 
 
 AGENT = """

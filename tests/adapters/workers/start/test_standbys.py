@@ -405,6 +405,7 @@ def test_a_standby_that_dies_is_replaced_after_a_pause_that_grows(make: Callable
         while node.standbys.pids:
             node.listen()
         assert not is_alive(pid) and node.standbys.until == node.now + pause_s
+        assert node.standbys.are_settled is (pause_s == 4.0), "nobody waits for what dies again and again"
         node.now += pause_s
         node.standbys.passed(node.now)
     gate.touch()

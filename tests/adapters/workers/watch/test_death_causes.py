@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from elastic.adapters.workers.cgroups import Kills
-from elastic.adapters.workers.watch.death_causes import NOT_OURS, remark
+from elastic.adapters.workers.cgroups import Counter, Kills
+from elastic.adapters.workers.watch.death_causes import NOT_OURS, process_deaths, remark
 from elastic.adapters.workers.worker_port import Exit
 
 GIB = 2**30
@@ -32,6 +32,16 @@ def test_who_killed_it(code: int, kills: Kills | None, sentence: str) -> None:
 @pytest.mark.parametrize(("kills", "sentence"), [(Kills(0, True), ""), (None, ""), (Kills(2, True), SAID[1][2])])
 def test_what_its_error_file_explains_is_not_guessed_at(kills: Kills | None, sentence: str) -> None:
     assert remark(Exit(0, 7, -9, 1.0, 2.0, kills=kills), explained=True) == sentence
+
+
+def test_a_kill_for_memory_explains_the_death_that_it_was_seen_with_and_no_later_one(tmp_path: Path) -> None:
+    count = tmp_path / "vmstat"
+    count.write_text("oom_kill 3\n")
+    told = process_deaths(lambda: Counter(count, False))
+    count.write_text("oom_kill 4\n")
+    assert told(-9) == "was killed by SIGKILL, out of memory (this host, oom_kill +1)"
+    assert told(-9) == f"was killed by SIGKILL, {NOT_OURS}"
+    assert told(1) == "ended with exit code 1"
 
 
 def dumped(folder: Path, pattern: str, uses_pid: str = "0") -> str:

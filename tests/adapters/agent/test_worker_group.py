@@ -1,0 +1,39 @@
+"""The workers of one node, as the agent knows them: whose report it was."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from elastic.adapters.agent.worker_group import WorkerGroup
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.workers.messages.reports import Report, What
+from elastic.core.group.state import Exiting
+
+
+class Silent(SimpleNamespace):
+    """It has whatever it is asked for, and none of it matters."""
+
+    def __getattr__(self, name: str) -> Any:
+        return None
+
+
+def group(running: dict[int, int]) -> WorkerGroup:
+    settings = SimpleNamespace(group=SimpleNamespace(alone=None))
+    nothing = cast(Any, Silent())
+    made = WorkerGroup(
+        cast(Any, Silent(settings=settings, clock=SystemClock())), nothing, nothing, nothing, nothing, None, nothing
+    )
+    made._uncollected = running
+    return made
+
+
+@pytest.mark.parametrize(("running", "counts"), [({0: 7}, True), ({0: 8}, False), ({1: 7}, False), ({}, False)])
+def test_what_a_process_reported_is_not_held_against_the_one_that_has_its_place_now(
+    running: dict[int, int], counts: bool
+) -> None:
+    """The report may be taken after the worker was collected, and started again alone."""
+    told = group(running).reported(0, 7, Report(What.ENDING, 1.0, 1.0))
+    assert isinstance(told, Exiting) is counts
