@@ -16,6 +16,7 @@ from ..group.state import (
     SIGKILL,
     SIGTERM,
     SPARED_S,
+    Beat,
     Cause,
     Check,
     Checked,
@@ -53,7 +54,8 @@ if TYPE_CHECKING:
 
 @law("a group moves", Stepped)
 def G1(judge: Judge, it: Stepped) -> Answers:
-    """The group moves by its table, workers start only into RUNNING, and a drained group leaves when its round is over."""
+    """The group moves by its table, workers start only into RUNNING, a drained group leaves when its round is over, and one
+    that waits for a heartbeat, or tries once more, asks for one."""
     before, event, after, kinds = it.before, it.event, it.after, it.kinds
     if it.moves or Start in kinds:
         yield ARMED
@@ -61,6 +63,9 @@ def G1(judge: Judge, it: Stepped) -> Answers:
         yield "not in the table"
     if before.notice and isinstance(event, Over) and (before.phase, after.phase) == (Phase.RUNNING, Phase.STOPPING):
         yield "stops, and does not leave, though it is drained and its round is over"
+    tries = it.moves or after.last_try_by != before.last_try_by
+    if after.phase is Phase.HELD and tries and Beat not in kinds:
+        yield "waits for a heartbeat that nobody asks for"
     if Start in kinds and (after.phase is not Phase.RUNNING or not after.running):
         yield "workers start outside RUNNING"
     if Move in kinds and before.phase is not Phase.MOVING:
@@ -235,7 +240,7 @@ def G5(judge: Judge, it: Stepped) -> Answers:
 def G6(judge: Judge, it: Stepped) -> Answers:
     """A group that stops or leaves has a timer, unless the register is to say if it leaves, and heeds every signal; it kills
     its workers only when they have had their grace, at the fence, 1 s before its node must be gone, or at a second signal,
-    and gives them no more than that; a worker that raised has 2 s to end by itself."""
+    and gives them no more than that, nor once more; a worker that raised has 2 s to end by itself."""
     before, event, after, commands = it.before, it.event, it.after, it.commands
     if after.phase in (Phase.STOPPING, Phase.LEAVING) or isinstance(event, Signalled):
         yield ARMED
@@ -258,6 +263,10 @@ def G6(judge: Judge, it: Stepped) -> Answers:
         yield "gives a worker that raised less than its grace"
     if after.phase in (Phase.STOPPING, Phase.LEAVING) and _outlasts(after):
         yield "gives its workers more than their grace"
+    if after.running and _oversleeps(after):
+        yield "looks at its workers later than they are to be signalled"
+    if before.phase in (Phase.STOPPING, Phase.LEAVING) and before.running and _begins_anew(it):
+        yield "begins to stop its workers once more"
     asks = before.until is None if before.phase is Phase.LEAVING else isinstance(event, Unstartable)
     if after.phase is Phase.LEAVING and not (after.left or asks) and after.until is None:
         yield "leaves without end"
@@ -311,6 +320,19 @@ def _outlasts(group: Group) -> bool:
     """Return True if the workers of this group, which are told to end, are killed later than they must have ended."""
     kill_at, stopped_at = group.kill_at, group.stopped_at
     return kill_at is not None and stopped_at is not None and kill_at > stopped_at + _grace(group)
+
+
+def _oversleeps(group: Group) -> bool:
+    """Return True if the timer of this group is later than the next signal that is due for workers of its own. (Those that
+    are spared at a stop get theirs when the others are gone.)"""
+    due = (group.kill_at, group.ask_at if group.phase in _AT_WORK else None)
+    return any(at is not None and (group.until is None or group.until > at) for at in due)
+
+
+def _begins_anew(it: Stepped) -> bool:
+    """Return True if workers that are being stopped have a new grace without a signal from outside."""
+    stopped_at = it.before.stopped_at
+    return stopped_at is not None and it.after.stopped_at != stopped_at and not isinstance(it.event, Signalled)
 
 
 @law("a group sets out for a world, or runs workers from now on", Stepped)

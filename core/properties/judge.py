@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, assert_never, get_args
 from attrs import define, field
 
 from ..group import Phase
-from ..group.state import Signalled
+from ..group.state import Elapsed, Signalled
 from ..ranks import Ranks, assign
 from ..rendezvous import Arrive, RendezvousState, Restore, Together, verify, verify_restore, verify_step
 from ..rendezvous.handlers import drain
@@ -123,7 +123,7 @@ class Judge:
         if phase is Phase.LEAVING:
             self.leaving.add(node)
         self.past(node).stepped(fact)
-        if fact.commands or fact.moves or isinstance(fact.event, Signalled):
+        if fact.commands or fact.moves or isinstance(fact.event, Signalled | Elapsed):
             check((number, f"{text}: {fact}") for number, text in self._asks(Stepped, fact))
             if fact.moves and phase is Phase.ENDED:
                 check(self._asks(Phase.ENDED, fact))

@@ -71,7 +71,7 @@ from .story import Setting
 from .witness import Witness
 from .workers import Workers
 
-TOLD = (Signalled, Noticed, ReadyToLeave, Over)
+TOLD = (Signalled, Noticed, ReadyToLeave, Over, Elapsed)
 """The judge hears these events, though nothing may follow from them."""
 
 ByParts: TypeAlias = (

@@ -1,8 +1,9 @@
 """The hang watches of simulated agents: looks at the workers, the stacks on record, and what `core.hangs` makes of them. The
 counterpart of `adapters/agent/hang_watch.py`.
 
-When the workers of one node hang, those of its peers wait for them, so the whole world stands still. O11 and L13 judge what
-the watches make of it: nobody is blamed in a world that moves, and a world that stands still is found in time.
+When the workers of one node hang, those of its peers wait for them, so the whole world stands still. O11, O13 and L13 judge
+what the watches make of it: nobody is blamed in a world that moves, nothing is said twice, and a world that stands still is
+found in time.
 """
 
 from __future__ import annotations
@@ -55,6 +56,12 @@ O11 = Law(
     "A worker is blamed for a hang only when its whole world has stood still for `timeout_s`, and as the odd one only if "
     "it hangs.",
     "a worker is blamed for a hang",
+)
+O13 = Law(
+    "O13",
+    "A hang watch takes back only a suspicion of its own that stands, and puts one on record again only where the store "
+    "does not show it.",
+    "a hang watch puts its suspicion on record again, or takes it back",
 )
 L13 = Law(
     "L13",
@@ -128,7 +135,7 @@ class HangWatches:
         others = self._others(process, follower, now)
         follower.watch, acts = look(follower.watch, sights, others, now, self.settings)
         for act in acts:
-            self._carries_out(process, follower, act)
+            self._carries_out(process, follower, act, others)
         self._later(process, until(follower.watch, now, self.settings) - now)
 
     def _sights(self, process: Process, follower: Follower) -> dict[int, Sight]:
@@ -160,11 +167,14 @@ class HangWatches:
 
     # --- what follows
 
-    def _carries_out(self, process: Process, follower: Follower, act: Act) -> None:
-        world = follower.world
+    def _carries_out(self, process: Process, follower: Follower, act: Act, others: Others) -> None:
+        world, again = follower.world, follower.own is not None
+        if isinstance(act, Record | Withdraw) and (again or isinstance(act, Withdraw)):
+            self.witness.judge.strength.armed["O13"] += 1
+            if others.on_record if isinstance(act, Record) else not again:
+                raise Violation("O13", f"{process.name} says twice: {act}")
         match act:
             case Record():
-                again = follower.own is not None
                 self.witness.seen("stacks are put on record again" if again else "a node suspects a hang")
                 follower.own = Stacks(process.node, world.round, self._places(process))
                 self.hear(process, Stands(world.round, follower.own.places))

@@ -155,6 +155,8 @@ class RendezvousLoops:
         changes = held.state is not before.state
         if notices or changes or was.unanswered != client.unanswered:
             witness.owners.hear(was, client, notices)
+        if client.agenda is not was.agenda and not process.launch.operator:
+            witness.owners.ask(was, fed, client, notices)
         if type(fed) in PROMPTS:
             witness.traffic.prompted(process, self.future.now)
         if changes:

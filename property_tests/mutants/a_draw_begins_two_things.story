@@ -1,5 +1,5 @@
 # a draw begins two things
-# B5: a#1 does not charge the failure of its worker in round 0
+# L14: a end is neither answered nor voided
 world nodes=1 max=1
 start a
 pass 1

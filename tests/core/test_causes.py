@@ -110,6 +110,7 @@ def test_within_a_node_the_time_decides_and_between_nodes_the_register() -> None
     assert choose(those, None) == Cause(earlier)
     assert choose(those, node("c")) == Cause(earlier)
     assert choose((evolve(later, at_s=0.0), earlier), None) == Cause(evolve(later, at_s=0.0))
+    assert choose((later, evolve(earlier, at_s=0.0)), None) == Cause(later), "a time that nobody knows is no early one"
 
 
 def test_a_worker_that_began_to_end_before_an_echo_is_the_cause_and_after_one_it_is_another_echo() -> None:

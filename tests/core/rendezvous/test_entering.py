@@ -15,6 +15,7 @@ from elastic.core.rendezvous import (
     Complete,
     Decision,
     Done,
+    Drain,
     End,
     Ended,
     Fail,
@@ -31,6 +32,7 @@ from elastic.core.rendezvous import (
     Settings,
     Settled,
     Silent,
+    Status,
     Together,
     Token,
     Wait,
@@ -49,7 +51,7 @@ from elastic.core.rendezvous.actions import entrants
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Handler, context
 from elastic.core.rendezvous.handlers import leave
-from elastic.core.world import Endpoint, Life, Node, Party, Profile, Why, WorldId
+from elastic.core.world import Endpoint, Life, Node, Notice, Party, Profile, Why, WorldId
 
 OPEN = arrived(register("6"), "a")
 """a has begun a job of six."""
@@ -373,6 +375,14 @@ def test_above_the_minimum_nobody_completes_it() -> None:
 def test_one_may_be_all_that_the_minimum_lacks() -> None:
     begun = arrived(register("2:9"), "a")
     assert joins(entering("b", 1, begun, Settings(begun.limits, helping_above=2))) == Gather((), ERA)
+
+
+def test_a_node_on_its_way_out_is_none_of_the_minimum() -> None:
+    begun = edited(arrived(arrived(register("4:9"), "a"), "b"), "b", Drain(node("b"), Notice(60.0, "an operator")))
+    assert begun.census[Status.LEAVING] == 1
+    settings = Settings(begun.limits, helping_above=2)
+    assert isinstance(joins(entering("c", 2, begun, settings)), Wait)
+    assert joins(entering("c", 3, begun, settings)) == Gather((), begun.era)
 
 
 def test_more_may_propose_than_there_is_room_for() -> None:

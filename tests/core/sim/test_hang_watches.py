@@ -1,11 +1,11 @@
-"""The hang watch in simulated worlds: whom it blames, and that the judge finds what it does wrong (O11, L13)."""
+"""The hang watch in simulated worlds: whom it blames, and that the judge finds what it does wrong (O11, O13, L13)."""
 
 from __future__ import annotations
 
 import pytest
 from attrs import evolve
 
-from elastic.core.hangs import Blame, HangSettings
+from elastic.core.hangs import Act, Blame, HangSettings, Others, Record, Withdraw
 from elastic.core.rendezvous import Violation
 from elastic.core.sim.hang_watches import IN_LOAD, HangWatches
 from elastic.core.sim.simulation import World
@@ -77,6 +77,25 @@ def test_O11_one_that_waits_like_the_others_is_not_odd() -> None:
     hangs.stacks = {node: evolve(each, places=((1, IN_LOAD), (2, IN_LOAD))) for node, each in stacks.items()}
     hangs._blames(process, follower, Blame(0, 4.0, True))
     assert world.witness.judge.strength.excused["O11"] == 1
+
+
+@pytest.mark.parametrize(("pauses", "act"), [(4.3, Record()), (0.0, Withdraw())], ids=["put", "taken back"])
+def test_O13_what_is_said_twice_is_found(pauses: float, act: Act) -> None:
+    world = told("max=3 hang=4", f"{STARTS}; hang b; pass {pauses}")
+    process, hangs = world.at("a"), watches(world)
+    assert process is not None
+    with pytest.raises(Violation, match="O13: a says twice: "):
+        hangs._carries_out(process, hangs.followers[process.node], act, Others(()))
+
+
+def test_O13_what_the_store_has_lost_may_be_said_again() -> None:
+    world = told("max=3 hang=4", f"{STARTS}; hang b; pass 4.3")
+    process, hangs = world.at("a"), watches(world)
+    assert process is not None
+    follower, lost = hangs.followers[process.node], Others((), on_record=False)
+    for act in (Record(), Withdraw()):
+        hangs._carries_out(process, follower, act, lost)
+    assert world.witness.judge.strength.armed["O13"] == 2
 
 
 def test_L13_a_world_that_stands_still_and_blames_nobody_is_found() -> None:

@@ -328,6 +328,45 @@ def hung_up(connection: socket.socket) -> bool:
         return True  # with something of ours unread
 
 
+class Mute(MemoryBackend):
+    """It answers nobody before it is closed."""
+
+    def __init__(self, asked: threading.Event, closed: threading.Event) -> None:
+        super().__init__(MemoryStore(), SystemClock())
+        self.asked, self.closed = asked, closed
+
+    def get(self) -> NoReturn:
+        self.asked.set()
+        self.closed.wait()
+        raise OutOfReach("it was closed")
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def clone(self) -> Mute:
+        return Mute(self.asked, self.closed)
+
+
+def test_what_a_silent_store_was_asked_ends_with_the_relay() -> None:
+    asked, closed = threading.Event(), threading.Event()
+    relay = Relay(lambda name: Mute(asked, closed))
+    client = RelayBackend(relay.path, "one", SystemClock())
+
+    def asks() -> None:
+        with suppress(StoreError):
+            client.get()
+
+    thread = threading.Thread(target=asks)
+    thread.start()
+    assert asked.wait(ANSWER_S)
+    relay.close()
+    was_closed = closed.is_set()
+    closed.set()
+    thread.join()
+    client.close()
+    assert was_closed
+
+
 class Refusing(MemoryBackend):
     """A store that will not have us."""
 
