@@ -19,6 +19,7 @@ from elastic.core.hangs import (
     Record,
     Report,
     Sight,
+    Told,
     Watch,
     Withdraw,
     asks,
@@ -232,7 +233,8 @@ def test_a_blamed_worker_that_does_not_die_is_blamed_once() -> None:
 def test_a_node_looks_eight_times_within_the_span_and_sooner_while_it_waits_for_others() -> None:
     assert until(Watch(), 5.0, SETTINGS) == 6.0
     assert until(Watch(), 5.0, HangSettings(3600)) == 20.0
-    assert until(suspecting(), 8.0, SETTINGS) == 8.0 + SOON_S
+    for told in (Told.NOTHING, Told.PART):
+        assert until(evolve(suspecting(), told=told), 8.0, SETTINGS) == 8.0 + SOON_S
     watch, _ = looks(suspecting(), 9.0)
     assert until(watch, 9.0, SETTINGS) == 10.0
     assert until(evolve(suspecting()), 8.0, HangSettings(0.8)) == 8.1

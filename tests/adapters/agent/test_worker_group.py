@@ -1,4 +1,4 @@
-"""The workers of one node, as the agent knows them: whose report it was."""
+"""The workers of one node, as the agent knows them: whose report it was, and whom a look disturbs."""
 
 from __future__ import annotations
 
@@ -37,3 +37,11 @@ def test_what_a_process_reported_is_not_held_against_the_one_that_has_its_place_
     """The report may be taken after the worker was collected, and started again alone."""
     told = group(running).reported(0, 7, Report(What.ENDING, 1.0, 1.0))
     assert isinstance(told, Exiting) is counts
+
+
+def test_a_worker_that_raised_is_left_to_write_its_traceback_before_it_is_stopped() -> None:
+    made, looked = group({0: 7, 1: 8}), []
+    made._raised = {8}
+    vars(made)["_seen"] = lambda pids, attempts, ends: looked.append((pids, ends))
+    made.see()
+    assert looked == [({0: 7}, True)]

@@ -153,6 +153,18 @@ def test_an_end_that_is_no_echo_whatever_the_log_says_is_not_read(tmp_path: Path
     assert not ends.is_echo(1)
 
 
+def test_an_abort_may_be_an_echo_and_is_read(tmp_path: Path, disk: Disk) -> None:
+    """Libraries abort the process when a peer is gone."""
+    backend, done = MemoryBackend(MemoryStore(), SystemClock()), threading.Event()
+    ends = WorkerEnds(ME, "gpu-02", backend, lambda item: None, lambda: "", lambda timeout_s: True, disk)
+    log = tmp_path / "stderr.log"
+    log.write_text("RuntimeError: [gloo/pair.cc:547] Connection closed by peer [::1]:5\n")
+    ends.add(attempt(tmp_path, stderr=Sink(log)), Exit(1, 1, -signal.SIGABRT, 0.0, 0.0))
+    assert ends.read(1, done.set)
+    assert done.wait(TIMEOUT_S) and ends.is_echo(1)
+    ends.close()
+
+
 def test_a_failure_that_is_read_late_is_not_told_of_by_the_output_of_the_worker_s_next_start(
     tmp_path: Path, disk: Disk
 ) -> None:

@@ -634,3 +634,11 @@ def test_a_verdict_that_the_store_forgot_is_not_confirmed_until_it_is_restored()
 
 def test_a_world_that_is_taken_over_confirms_nothing() -> None:
     assert saw(holding("a", CLOSED, at=1), NEW_JOB, 5, 6).confirmed_at == 1
+
+
+def test_a_write_of_a_node_that_the_last_read_left_out_is_a_sign_of_its_life_too() -> None:
+    state = running("a b c")
+    held = heard(holding("a", state), {node("b"): 1, node("c"): 1}, 1.0, 1.0, state.life)
+    held = heard(held, {node("b"): 2}, 2.0, 2.0, state.life)
+    assert held.sightings.aside.keys() == {node("c")}
+    assert not saw(held, edited(state, "c", Done(state.round)), 2.5, 2.5).sightings.aside

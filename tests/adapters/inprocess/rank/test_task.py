@@ -56,6 +56,18 @@ def test_a_local_rank_that_is_no_number_counts_as_0(
     assert task.fault(node("a"), 0, None, "over").local_rank == number
 
 
+def test_a_function_that_is_called_back_is_known_by_where_it_was_and_an_error_by_where_it_was_raised(
+    task: Task,
+) -> None:
+    called_back = task.fault(node("a"), 0, None, "no progress", "train.py:88 in step")
+    assert (called_back.message, called_back.where) == ("no progress", "train.py:88 in step")
+    try:
+        raise ValueError("boom")
+    except ValueError as error:
+        raised = task.fault(node("a"), 0, error, "no progress", "train.py:88 in step")
+    assert raised.where.startswith("test_task.py:")
+
+
 @pytest.mark.parametrize(
     ("span", "names"),
     [

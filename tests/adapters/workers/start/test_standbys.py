@@ -413,6 +413,21 @@ def test_a_standby_that_dies_is_replaced_after_a_pause_that_grows(make: Callable
     assert [type(each) for each in node.news] == [StandbysReady]
 
 
+def test_of_several_standbys_one_alone_says_which_import_is_left_to_the_workers(
+    make: Callable[..., Node], tmp_path: Path
+) -> None:
+    """The others that still import are begun anew with it: they would ask for the same."""
+    asks = "import os\nrank = os.environ.get('RANK', 'none')"
+    node = make("import asks\n", environment=with_site_packages(tmp_path, asks=asks), local_world_size=3)
+    node.begin()
+    first = set(node.standbys.pids)
+    node.becomes_ready(3)
+    assert [each for each in node.news if isinstance(each, Remark)] == [
+        Remark("standbys do not import asks: asks asks for RANK when it is imported")
+    ]
+    assert not first & set(node.standbys.pids)
+
+
 def test_the_pauses_begin_anew_after_a_standby_that_was_ready(make: Callable[..., Node], tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     stuck = f"import os, time\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.01)"
