@@ -100,25 +100,22 @@ promtool: setup  ## Prometheus' promtool, with which tests check metrics and ale
 
 # Most tests wait, for the leases and deadlines of real processes, so several runners go through them beside each other, and one of
 # them computes the property tests meanwhile (tests/runners.py); RUNNERS=0 is pytest as it is.
-RUNNERS ?= 3
+RUNNERS ?= 4
 PYTEST := $(BIN)/pytest --numprocesses=$(RUNNERS)
 BEYOND_CORE := $(PYTEST) --ignore=tests/core --durations=25
-
-.PHONY: test-tools
-test-tools: setup etcd network browser promtool integration-tools
 
 # A test with the marker `long` is in `test-long` and not in `test`. `test-all` is both in one run: short tests fill the time in which long
 # ones wait. It ends with pytest's closing line: the last thing that CI reads.
 .PHONY: checks
-checks: test-tools
-	@$(MAKE) --jobs=2 --output-sync core-fast lint types imports docs
+checks: setup etcd network browser promtool
+	@$(MAKE) --jobs=2 --output-sync core-fast lint types imports docs integration-tools
 
 .PHONY: test
 test: checks  ## after each change: lint, types, imports, core-fast, docs, then every test that is not long
 	$(BEYOND_CORE) -m 'not long'
 
 .PHONY: test-long
-test-long: test-tools  ## the long tests: each mutant, larger worlds, real spans, more ways of the same
+test-long: setup etcd network browser promtool integration-tools  ## the long tests: each mutant, larger worlds, real spans, more ways of the same
 	$(BEYOND_CORE) -m long
 
 .PHONY: test-all
