@@ -95,7 +95,7 @@ def test_the_file_gets_each_byte_at_once_and_the_console_whole_lines_with_the_pr
     assert comes_true(lambda: shown(console) == b"[w0]:one\n[w0]:two \xff\xfe\n")
     out.end()
     assert comes_true(lambda: shown(console) == b"[w0]:one\n[w0]:two \xff\xfe\n[w0]:three\n")
-    assert file.read_bytes() == b"one\ntwo \xff\xfe\nthree"
+    assert comes_true(lambda: file.read_bytes() == b"one\ntwo \xff\xfe\nthree")
 
 
 def test_a_prompt_is_shown_and_its_line_goes_on_behind_it(
@@ -317,6 +317,7 @@ def test_a_console_that_reads_late_gets_every_line_and_its_workers_wait_meanwhil
         data += os.read(blocked.read, 1 << 20)
     assert data[:held] == b"x" * held
     assert sorted(data[held:].splitlines()) == sorted([*[b"1:" + lines[:-1]] * (sent // 1024), b"2:late"])
+    assert comes_true(lambda: (tmp_path / "out").stat().st_size == sent), "another thread writes the files"
     assert (tmp_path / "out").read_bytes() == lines * (sent // 1024)
     os.close(blocked.read)
 
