@@ -84,16 +84,16 @@ class Place:
         """Wait while the store's port on this host belongs to a program that serves no store: a predecessor may end soon.
         Raises Mistake."""
         assert self.endpoint
-        ends_at, has_told = time.monotonic() + patience_s, False
+        ends_at: float | None = None
         while owner := stranger(self.endpoint):
-            text = f"{self.said_by}={self.endpoint}: the port belongs to {owner}, which serves no store"
-            if owner != HIDDEN and time.monotonic() >= ends_at:
-                raise Mistake(f"{text}; name another port, or end that program")
             if owner == HIDDEN:  # it may be an agent in another container that starts its store
                 return
-            if not has_told:
+            text = f"{self.said_by}={self.endpoint}: the port belongs to {owner}, which serves no store"
+            if ends_at is None:  # the first look may take longer than the patience, on a busy machine
+                ends_at = time.monotonic() + patience_s
                 say(f"elastic: {text}; waiting for up to {patience_s:g} s", err=True)
-                has_told = True
+            elif time.monotonic() >= ends_at:
+                raise Mistake(f"{text}; name another port, or end that program")
             time.sleep(_LOOK_EVERY_S)
 
     @property
