@@ -97,6 +97,10 @@ def remembers(judge, fact):
 Simulate = Callable[..., tuple[int, str]]
 
 
+FINDS = ("--seed=3", "--runs=4", "--jobs=1", "--nodes=2", "--faults=start,fail", "--property=own.py:one_failure")
+"""A few small runs, of which one breaks the user's property."""
+
+
 @pytest.fixture
 def simulate(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simulate:
     """Return a runner of the command in a directory of its own; it returns the exit code and the output."""
@@ -238,7 +242,7 @@ def test_the_command_that_tells_a_run_again_has_the_options_that_shape_it(simula
 
 
 def test_a_violation_is_shrunk_written_and_told_with_the_command_that_replays_it(simulate: Simulate) -> None:
-    code, out = simulate("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure")
+    code, out = simulate(*FINDS)
     assert code == 1
     table, found = out.split("\n\n", 1)
     number = re.search(r" violations  one failure in \d+ runs? \(first: (\d+)\)", table)
@@ -263,7 +267,7 @@ def test_a_property_of_a_working_directory_that_was_removed_is_a_mistake(
 
 
 def test_the_printed_command_replays_the_violation(simulate: Simulate) -> None:
-    out = simulate("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure")[1]
+    out = simulate(*FINDS)[1]
     again = re.search(r"replay      elastic simulate (.*)\n", out)
     assert again
     code, told = simulate(*again[1].split())
@@ -272,7 +276,7 @@ def test_the_printed_command_replays_the_violation(simulate: Simulate) -> None:
 
 
 def test_the_story_goes_to_the_file_of_the_option(simulate: Simulate) -> None:
-    simulate(*"--seed=3 --runs=40 --jobs=1 --property=own.py:one_failure --story=x.story --picture=x.svg".split())
+    simulate(*FINDS, "--story=x.story", "--picture=x.svg")
     assert sorted(each.name for each in Path().iterdir() if each.suffix in (".story", ".svg")) == ["x.story", "x.svg"]
 
 
@@ -287,7 +291,7 @@ def test_files_are_utf_8_whatever_the_locale_is(tmp_path: Path) -> None:
 
 
 def test_a_story_that_cannot_be_written_is_printed_all_the_same(simulate: Simulate) -> None:
-    given = ("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure")
+    given = FINDS
     file = json.loads(simulate(*given, "--json")[1])["violations"][0]["run"]
     story = Path(f"one-failure-{file}.story")
     story.unlink()
@@ -332,9 +336,9 @@ def test_a_told_run_can_be_written_and_replayed(simulate: Simulate) -> None:
 
 
 def test_a_told_run_with_a_violation_is_told_to_its_end_and_then_shrunk(simulate: Simulate) -> None:
-    many = json.loads(simulate("--seed=3", "--runs=40", "--jobs=1", "--property=own.py:one_failure", "--json")[1])
+    many = json.loads(simulate(*FINDS, "--json")[1])
     first = many["violations"][0]
-    code, out = simulate("--seed=3", f"--only={first['run']}", "--property=own.py:one_failure")
+    code, out = simulate(*FINDS, f"--only={first['run']}")
     assert code == 1
     assert f" VIOLATION   {first['fact']}\n" in out
     assert "shrunk from" in out
