@@ -40,3 +40,7 @@ def test_each_test_is_in_test_or_in_test_long_and_test_all_has_both() -> None:
     quick, long, all = (collected(target) for target in ("test", "test-long", "test-all"))
     assert quick and long
     assert sorted([*quick, *long]) == sorted(all)
+
+
+def test_core_fast_leaves_no_test_of_the_core_out() -> None:
+    assert [path for path in (ROOT / "tests" / "core").rglob("*.py") if "mark.long" in path.read_text()] == []
