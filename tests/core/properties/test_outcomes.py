@@ -28,6 +28,7 @@ from elastic.core.group.state import (
     Unstartable,
 )
 from elastic.core.group.state import Reaped as GroupReaped
+from elastic.core.properties import refusals
 from elastic.core.properties.facts import (
     Began,
     Decided,
@@ -70,6 +71,7 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous import Close as CloseJob
 from elastic.core.rendezvous import End as EndEdit
+from elastic.core.rendezvous import refusals as machine
 from elastic.core.rendezvous.context import Handler, Suspect
 from elastic.core.rendezvous.sightings import Sighting, Sightings
 from elastic.core.world import Ending, Endpoint, Notice, Party, Profile, Verdict, Why
@@ -192,6 +194,16 @@ def beside(program: str) -> GaveUp:
 def test_a_refusal_has_its_reason_in_the_register(right: GaveUp, wrong: GaveUp) -> None:
     assert broken(right) is None
     assert broken(wrong) == "O2"
+
+
+OF_ITS_SLOT = {Why.BEHIND, Why.SUPERSEDED}
+"""The refusals for a later start of the node's slot: that one has the seat, so there is none to take in spite of them."""
+
+
+def test_each_reason_of_the_machine_has_its_law_and_a_seat_in_spite_of_it_too() -> None:
+    reasons = {each.why for each in machine.REFUSALS}
+    assert reasons - {why for why, law in refusals.REFUSALS.items() if law.unjust} == set()
+    assert reasons - {why for why, law in refusals.REFUSALS.items() if law.ignored} == OF_ITS_SLOT
 
 
 def a_gives_up(handler: Handler, at: float, answered_at: float = math.inf, **settings: float) -> GaveUp:
