@@ -31,7 +31,8 @@ APT := $(AGAIN) apt-get -qq -o Acquire::Retries=5 -o DPkg::Lock::Timeout=120
 ROOMS := core adapters cli inprocess
 
 hash = $(firstword $(shell $(1) | sha256sum))
-PACKAGES_MADE := $(VENV)/made-packages-$(call hash,cat pyproject.toml constraints.txt)
+PINNED := $(call hash,cat pyproject.toml constraints.txt)
+PACKAGES_MADE := $(VENV)/made-packages-$(PINNED)
 LINKS_MADE := $(VENV)/made-links-$(call hash,{ cat pyproject.toml setup.py; find *.py $(ROOMS) examples -name '*.py' -o -name '*.y*ml' -o -path '*/web/*' | LC_ALL=C sort; })
 
 # ---------------------------------------------------------------------------------------------------------------- set-up
@@ -166,10 +167,11 @@ pythons: setup etcd  ## core, property tests and the wrapper on Python 3.12 and 
 	  python=$${python:-$$(command -v /usr/bin/python$$version)}; \
 	  if [ -z "$$python" ]; then echo "Python $$version: not here, passed over"; continue; fi; \
 	  echo "Python $$version: $$python"; \
-	  [ -x .venvs/$$version/bin/elastic ] || { $$python -m venv .venvs/$$version && \
+	  made=.venvs/$$version/made-$(PINNED); \
+	  [ -e $$made ] || { $$python -m venv --clear .venvs/$$version && \
 	    pip=".venvs/$$version/bin/pip install -qq --disable-pip-version-check -c constraints.txt" && \
 	    $$pip $$(grep '^setuptools==' constraints.txt) hypothesis pytest pytest-timeout && \
-	    $$pip --no-build-isolation --config-settings editable_mode=strict --editable '.[etcd]'; } || exit 1; \
+	    $$pip --no-build-isolation --config-settings editable_mode=strict --editable '.[etcd]' && touch $$made; } || exit 1; \
 	  .venvs/$$version/bin/pytest -q -p no:cacheprovider \
 	    $(wildcard tests/core property_tests $(GATE_TESTS) $(WRAPPER_TESTS)) || exit 1; \
 	done
@@ -177,23 +179,28 @@ pythons: setup etcd  ## core, property tests and the wrapper on Python 3.12 and 
 # Hugging Face's Trainer and Lightning's come with some 200 MB, too much for each set-up. They are installed beside $(VENV), whose
 # packages they use.
 LARGE := transformers==5.23.0 pytorch-lightning==2.6.6
+FRAMEWORKS_MADE := .venvs/frameworks/made-$(call hash,echo '$(PINNED) $(LARGE)')
 
 .PHONY: frameworks
 frameworks: setup  ## trainings of large frameworks, restarted from standbys; their packages go into a .venv of their own
-	@[ -x .venvs/frameworks/bin/elastic ] || { $(BIN)/python -m venv .venvs/frameworks && \
+	@[ -e $(FRAMEWORKS_MADE) ] || { $(BIN)/python -m venv --clear .venvs/frameworks && \
 	  realpath $(VENV)/lib/python3*/site-packages >$$(echo .venvs/frameworks/lib/python3*/site-packages)/beside.pth && \
 	  pip=".venvs/frameworks/bin/pip install -qq --disable-pip-version-check --constraint constraints.txt" && \
-	  $$pip $(LARGE) && $$pip --no-deps --no-build-isolation --config-settings editable_mode=strict --editable .; }
+	  $$pip $(LARGE) && $$pip --no-deps --no-build-isolation --config-settings editable_mode=strict --editable . && \
+	  touch $(FRAMEWORKS_MADE); }
 	.venvs/frameworks/bin/python -m pytest -p no:cacheprovider tests/e2e/test_frameworks.py
 
-# TorchX pins older packages than others want, and SkyPilot brings 460 MB: each has a .venv of its own.
-INTEGRATIONS := torchx==0.7.0 kubeflow-trainer-api==2.3.0
+# TorchX wants older packages than others (urllib3 below 1.27), and SkyPilot brings 460 MB: each has a .venv of its own.
+INTEGRATIONS := torchx kubeflow-trainer-api
+INTEGRATIONS_PINNED := tools/integrations.txt
+INTEGRATIONS_MADE := .venvs/integrations/made-$(call hash,cat $(INTEGRATIONS_PINNED))
 SKY := skypilot==0.14.1
 
 .PHONY: integration-tools
 integration-tools: setup
-	@[ -x .venvs/integrations/bin/torchx ] || { $(BIN)/python -m venv .venvs/integrations && \
-	  $(AGAIN) .venvs/integrations/bin/pip install -qq --disable-pip-version-check --retries 10 --timeout 60 $(INTEGRATIONS); } || \
+	@[ -e $(INTEGRATIONS_MADE) ] || { $(BIN)/python -m venv --clear .venvs/integrations && \
+	  $(AGAIN) .venvs/integrations/bin/pip install -qq --disable-pip-version-check --retries 10 --timeout 60 \
+	  --constraint $(INTEGRATIONS_PINNED) $(INTEGRATIONS) && touch $(INTEGRATIONS_MADE); } || \
 	  printf '\n*** no %s: what they say of our examples is SKIPPED\n\n' '$(INTEGRATIONS)' >&2
 
 .PHONY: integrations

@@ -161,8 +161,8 @@ def test_an_agent_loads_no_machine_of_the_core_that_it_may_not_need() -> None:
     assert result.stdout.splitlines() == ["[]", "elastic.core.inprocess elastic.core.policies False"]
 
 
-def pins() -> dict[str, str]:
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
+def pins(file: str = "constraints.txt") -> dict[str, str]:
+    lines = (ROOT / file).read_text().splitlines()
     return dict(line.split("==") for line in lines if line and not line.startswith("#"))
 
 
@@ -184,3 +184,27 @@ def test_everything_the_package_needs_is_pinned(needs: list[str]) -> None:
 def test_what_only_tests_need_is_in_no_extra_and_pip_is_new_enough_for_groups() -> None:
     assert GROUPS.keys() == {"dev", "frameworks"} and not GROUPS.keys() & EXTRAS.keys()
     assert tuple(map(int, pins()["pip"].split("."))) >= (25, 1)
+
+
+def would_make(target: str, pinned: str) -> set[str]:
+    """The stamps of environments that make would look for, with packages of this hash."""
+    said = subprocess.run(
+        ["make", "--dry-run", target, f"PINNED={pinned}"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    return set(re.findall(r"\.venvs/\S+/made-\w+", said))
+
+
+@pytest.mark.parametrize("target", ["pythons", "frameworks"])
+def test_an_environment_with_the_package_in_it_is_made_anew_with_another_version_or_pin(target: str) -> None:
+    assert len(would_make(target, "one")) == len(would_make(target, "two")) == 1
+    assert would_make(target, "one") != would_make(target, "two")
+
+
+def test_all_that_make_installs_for_the_integrations_is_pinned() -> None:
+    given = re.search(r"^INTEGRATIONS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert given and set(given[1].split()) <= {name.replace("_", "-") for name in pins("tools/integrations.txt")}
+    tools = ROOT / ".venvs/integrations"
+    if not any(tools.glob("made-*")):
+        pytest.skip("no TorchX: write make integration-tools")
+    there = subprocess.run([tools / "bin/pip", "freeze"], capture_output=True, text=True, check=True).stdout
+    assert dict(line.split("==") for line in there.splitlines()) == pins("tools/integrations.txt")
