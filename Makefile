@@ -236,6 +236,17 @@ release: setup  ## sdist and wheel -> build/dist, checked, and tried by jobs on 
 	  $(RELEASE) $$(grep '^setuptools==' constraints.txt); }
 	.venvs/release/bin/python tools/release.py $$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])') $(TORCH)
 
+# The one target without `setup`: it runs where there is no network, with the Python that has torch (GPU_BY=...).
+GPU_BY ?= $(or $(shell command -v python3),$(PYTHON))
+.PHONY: gpu
+gpu:  ## one NVIDIA GPU under the real command, in 8 minutes; needs torch, pytest and build/gpu-wheels, else says so
+	$(GPU_BY) tools/gpu.py
+
+GPU_PYTHON := 3.12
+.PHONY: gpu-wheels
+gpu-wheels: setup  ## collect what `make gpu` needs for Python $(GPU_PYTHON) into build/gpu-wheels
+	$(BIN)/python tools/gpu.py --collect $(GPU_PYTHON)
+
 .PHONY: nightly
 nightly: setup  ## the property tests with fresh examples, ten times as many
 	HYPOTHESIS_PROFILE=nightly $(BIN)/pytest --timeout=0 property_tests

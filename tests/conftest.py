@@ -5,11 +5,10 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
-import leftovers
 import profiles  # noqa: F401
 import pytest
+from leftover_processes import nothing_left  # noqa: F401 a fixture
 from ports import reserved
 
 from elastic.adapters.disk import Disk
@@ -18,24 +17,6 @@ pytest.register_assert_rewrite("conformance", "leased", "narration")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell has put the run into the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-SETTLE_S = 90.0
-"""How long what a test started may take to end by itself after the test, on a machine that is busy with something else."""
-
-
-@pytest.fixture
-def nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Fail the test if a process that it started outlives it, and kill that process; yields the token they carry.
-
-    The token stands in os.environ during the test; a test that makes an environment of its own passes it on.
-    """
-    token = uuid4().hex
-    monkeypatch.setenv(leftovers.VARIABLE, token)
-    yield token
-    left = leftovers.left_after(token, SETTLE_S)
-    leftovers.kill(left, token)
-    if left:
-        pytest.fail("left behind, killed now:\n" + "\n".join(f"  {process}" for process in left), pytrace=False)
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def test_a_process_that_ends_by_itself_in_time_was_not_left() -> None:
 
 def test_the_fixture_fails_a_test_that_leaves_an_orphan_and_names_it(pytester: pytest.Pytester) -> None:
     own = Path(__file__).parent
-    pytester.makeconftest((own / "conftest.py").read_text().replace("SETTLE_S = 90.0", "SETTLE_S = 0.1"))
+    pytester.makeconftest((own / "leftover_processes.py").read_text().replace("SETTLE_S = 90.0", "SETTLE_S = 0.1"))
     pytester.makepyfile(
         """
         import subprocess

@@ -69,14 +69,22 @@ def main(with_torch: str, torch: str) -> int:
     return 0
 
 
+@contextmanager
+def copied() -> Iterator[Path]:
+    """A copy of what git knows or would add, to build in: a build leaves files behind."""
+    with tempfile.TemporaryDirectory(prefix="elastic-release-") as folder:
+        copy = Path(folder)
+        for name in run("git", "ls-files", "-co", "--exclude-standard", "--deduplicate").splitlines():
+            if (ROOT / name).is_file():
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, copy / name)
+        yield copy
+
+
 def built() -> Path:
     """Build sdist and wheel from a copy of what git knows or would add, and have twine check them. Return the wheel."""
     shutil.rmtree(BUILT, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix="elastic-release-") as copy:
-        for name in run("git", "ls-files", "-co", "--exclude-standard", "--deduplicate").splitlines():
-            if (ROOT / name).is_file():
-                (Path(copy) / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / name, Path(copy) / name)
+    with copied() as copy:
         run(sys.executable, "-m", "build", "--no-isolation", "--outdir", BUILT, copy)
     files = sorted(BUILT.iterdir())
     print(run(sys.executable, "-m", "twine", "check", "--strict", *files).strip())
