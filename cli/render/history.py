@@ -23,7 +23,7 @@ from ...core.world import Fault, Node, WorldId
 from .job import Gone, Job, Watched, told_by
 from .parting import NOBODY, Quiet, ttl_of, why_lost
 from .sentences import names_of, who
-from .text import count, first_line
+from .text import count, first_line, lasted
 
 EVENTS_MAX = 200
 ROUNDS_MAX = 50
@@ -286,7 +286,7 @@ def _begun(
         broken_at, unseen = since, True
     took = ""
     if broken_at is not None:
-        took = f" · {'at most ' if unseen else ''}{_took(at - broken_at)} after the round before"
+        took = f" · {'at most ' if unseen else ''}{lasted(at - broken_at)} after the round before"
     text = f"round {after.round} runs: {count(len(nodes), 'node')}, {count(workers, 'worker')}{took}"
     return evolve(
         history,
@@ -323,10 +323,6 @@ def _parted(
                     how += why_lost(quiet.get(node), ttl_of(after.limits))
                 gone[node] = Gone(str(node), called[node], seat.profile, how, at)
     return evolve(history, gone=dict(list(gone.items())[-GONE_MAX:]))
-
-
-def _took(length_s: float) -> str:
-    return f"{length_s * 1_000:.0f} ms" if length_s < 1 else f"{length_s:.1f} s"
 
 
 def _done(history: History, state: RendezvousState, at: float) -> History:

@@ -19,7 +19,7 @@ from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.rendezvous.explain import clock, hint, named, naming, set_aside
 from ...core.rendezvous.state import known_as
 from ...core.world import Fault, Node, Notice, Why, World
-from .text import count, first_line
+from .text import count, first_line, lasted
 
 NAMES_SHOWN = 4
 WAKES_S = 30.0
@@ -41,7 +41,7 @@ def names_of(state: RendezvousState) -> dict[Node, str]:
 
 def round_began(world: World, took_s: float) -> str:
     """Return the sentence of the first round."""
-    return f"round {world.round}: {_members(world)}, {_workers(world)}, started in {took_s:.1f} s"
+    return f"round {world.round}: {_members(world)}, {_workers(world)}, started in {lasted(took_s)}"
 
 
 def other_contents(world: World, state: RendezvousState | None) -> str:
@@ -69,10 +69,10 @@ def few(names: Sequence[str]) -> str:
 
 def restarted(world: World, max_restarts: int, stopped: int, stopped_s: float, back_s: float) -> str:
     """Return the sentence of a round after a failure: what the failure cost, and how fast the job was back."""
-    back = f"{_members(world)} back in {back_s:.1f} s"
-    steps = f"{count(stopped, 'worker')} stopped in {stopped_s:.1f} s, {back}" if stopped else back
+    back = f"{_members(world)} back in {lasted(back_s)}"
+    steps = f"{count(stopped, 'worker')} stopped in {lasted(stopped_s)}, {back}" if stopped else back
     budget = f"restart {world.failures} of {max_restarts}: "
-    return f"{budget}{steps}, round {world.round} started · {stopped_s + back_s:.1f} s in all"
+    return f"{budget}{steps}, round {world.round} started · {lasted(stopped_s + back_s)} in all"
 
 
 def failed_alone(local_rank: int, again: bool, after: Group) -> str:
@@ -97,9 +97,9 @@ def formed_anew(
     change = change or (f" (with {', '.join(joined)})" if joined else f" (without {', '.join(left)})" if left else "")
     if joined and joined == left and not lives_on:
         back = f"{', '.join(joined)} {'is' if len(joined) == 1 else 'are'} back"
-        return f"{back}: round {world.round} started with {_members(world)}, {_workers(world)}, after {took_s:.1f} s"
+        return f"{back}: round {world.round} started with {_members(world)}, {_workers(world)}, after {lasted(took_s)}"
     how = "not stopped here" if lives_on else "started"
-    return f"round {world.round}: {_members(world)}{change}, {_workers(world)}, {how} · {took_s:.1f} s in all"
+    return f"round {world.round}: {_members(world)}{change}, {_workers(world)}, {how} · {lasted(took_s)} in all"
 
 
 def round_ended(

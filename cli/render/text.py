@@ -29,6 +29,11 @@ def many(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
+def lasted(length_s: float) -> str:
+    """Return how long something took: in milliseconds, below a second."""
+    return f"{length_s * 1_000:.0f} ms" if length_s < 0.9995 else f"{length_s:.1f} s"
+
+
 def first_line(text: str) -> str:
     """Return the first line that is not blank."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")

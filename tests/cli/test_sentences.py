@@ -98,7 +98,7 @@ def test_a_new_world_says_which_node_replaces_which(names: str, change: str) -> 
     size = len(names.split())
     said = sentences.formed_anew(world(names), world("gpu-01 gpu-03", 0), running(names), 0.24)
     nodes_ = "1 node" if size == 1 else f"{size} nodes"
-    assert said == f"round 1: {nodes_}{change}, {2 * size} workers, started · 0.2 s in all"
+    assert said == f"round 1: {nodes_}{change}, {2 * size} workers, started · 240 ms in all"
 
 
 @pytest.mark.parametrize(
@@ -106,17 +106,18 @@ def test_a_new_world_says_which_node_replaces_which(names: str, change: str) -> 
 )
 def test_a_new_world_says_which_node_is_back(names: str, who: str) -> None:
     said = sentences.formed_anew(world(names), world("gpu-01 gpu-03", 0), running(names), 0.24)
-    assert said == f"{who} back: round 1 started with 2 nodes, 4 workers, after 0.2 s"
+    assert said == f"{who} back: round 1 started with 2 nodes, 4 workers, after 240 ms"
 
 
 def test_a_first_world_says_its_start_and_one_after_a_failure_its_cost() -> None:
-    assert sentences.round_began(world("a b", 0), 0.14) == "round 0: 2 nodes, 4 workers, started in 0.1 s"
+    assert sentences.round_began(world("a b", 0), 0.14) == "round 0: 2 nodes, 4 workers, started in 140 ms"
     after = world("a b", 3, failures=2)
     assert sentences.restarted(after, 3, 2, 0.2, 0.1) == (
-        "restart 2 of 3: 2 workers stopped in 0.2 s, 2 nodes back in 0.1 s, round 3 started · 0.3 s in all"
+        "restart 2 of 3: 2 workers stopped in 200 ms, 2 nodes back in 100 ms, round 3 started · 300 ms in all"
     )
+    assert sentences.round_began(world("a b", 0), 0.9996).endswith(" started in 1.0 s")
     assert sentences.restarted(after, 3, 0, 0.0, 0.1) == (
-        "restart 2 of 3: 2 nodes back in 0.1 s, round 3 started · 0.1 s in all"
+        "restart 2 of 3: 2 nodes back in 100 ms, round 3 started · 100 ms in all"
     )
 
 

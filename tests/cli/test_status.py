@@ -19,7 +19,7 @@ def test_a_start_is_one_line() -> None:
     story.starts(0.12)
     story.reads(
         """
-        elastic  round 0: 1 node, 2 workers, started in 0.1 s
+        elastic  round 0: 1 node, 2 workers, started in 120 ms
         """
     )
 
@@ -32,7 +32,7 @@ def test_a_job_that_goes_well_prints_only_its_end() -> None:
     story.status.end(["all 2 workers succeeded"], True)
     story.reads(
         """
-        elastic  round 0: 1 node, 2 workers, started in 0.1 s
+        elastic  round 0: 1 node, 2 workers, started in 120 ms
         elastic  all 2 workers succeeded
         """
     )
@@ -50,7 +50,7 @@ def test_ranks_that_end_early_are_named_after_a_minute_and_then_ever_more_rarely
     story.lasts(1602.0)
     story.reads(
         """
-        elastic  round 0: 1 node, 4 workers, started in 0.0 s
+        elastic  round 0: 1 node, 4 workers, started in 0 ms
         elastic  ranks 0, 2 ended with exit code 0, 01:00 ago, and ranks 1, 3 run on
         elastic  ranks 0, 2 ended with exit code 0, 05:00 ago, and ranks 1, 3 run on
         elastic  ranks 0, 2 ended with exit code 0, 25:00 ago, and ranks 1, 3 run on
@@ -78,11 +78,11 @@ def test_a_failure_shows_its_cause_then_its_cost_then_the_time_to_recover() -> N
     story.starts(12.7, round=1, failures=1)
     story.reads(
         """
-        elastic  round 0: 1 node, 4 workers, started in 0.0 s
+        elastic  round 0: 1 node, 4 workers, started in 0 ms
         elastic  gpu-02 rank 5 (local 1, pid 8812) failed: exit code 1 after 12.4 s
                    RuntimeError: an illegal memory access      train.py:88 in step
                    last lines: logs/job7_x1/attempt_0/1/stderr.log (gpu-02)
-        elastic  restart 1 of 3: 3 workers stopped in 0.2 s, 1 node back in 0.1 s, round 1 started · 0.3 s in all
+        elastic  restart 1 of 3: 3 workers stopped in 200 ms, 1 node back in 100 ms, round 1 started · 300 ms in all
         """
     )
 
@@ -116,8 +116,8 @@ def test_a_restart_of_the_only_worker_counts_no_stopped_worker() -> None:
     story.starts(1.1, round=1, failures=1)
     story.reads(
         """
-        elastic  round 0: 1 node, 1 worker, started in 0.0 s
-        elastic  restart 1 of 3: 1 node back in 0.1 s, round 1 started · 0.1 s in all
+        elastic  round 0: 1 node, 1 worker, started in 0 ms
+        elastic  restart 1 of 3: 1 node back in 100 ms, round 1 started · 100 ms in all
         """
     )
 
@@ -133,7 +133,7 @@ def test_a_worker_that_does_not_stop_is_named_once_and_then_killed() -> None:
     story.lasts(60.0)
     story.reads(
         """
-        elastic  round 0: 1 node, 2 workers, started in 0.0 s
+        elastic  round 0: 1 node, 2 workers, started in 0 ms
         elastic  waiting for 1 worker to stop: local rank 0 · SIGKILL in 28 s (--grace)
         elastic  1 worker did not stop in time: SIGKILL
         """
@@ -153,7 +153,7 @@ def test_a_worker_that_raised_and_does_not_end_is_killed_with_a_line() -> None:
     story.happens(Elapsed(story.at(3.0)), Elapsed(story.at(31.0)))
     story.reads(
         """
-        elastic  round 0: 1 node, 2 workers, started in 0.0 s
+        elastic  round 0: 1 node, 2 workers, started in 0 ms
         elastic  local rank 1: still running 30 s after its exception, killed
         """
     )
@@ -165,7 +165,7 @@ def test_a_round_that_ends_by_echoes_alone_says_that_the_cause_is_open() -> None
     story.happens(Raised(1, story.at(1.0), story.at(1.0), is_echo=True), Elapsed(story.at(1.5)))
     story.reads(
         """
-        elastic  round 0: 1 node, 2 workers, started in 0.0 s
+        elastic  round 0: 1 node, 2 workers, started in 0 ms
         elastic  the round ends; which worker failed first is open: those on record say only that a peer is gone or silent
         """
     )
@@ -177,7 +177,7 @@ def test_a_signal_is_passed_on_and_a_second_one_kills() -> None:
     story.happens(Signalled(signal.SIGINT, story.at(1.0)), Signalled(signal.SIGINT, story.at(1.5)))
     story.reads(
         """
-        elastic  round 0: 1 node, 2 workers, started in 0.0 s
+        elastic  round 0: 1 node, 2 workers, started in 0 ms
         elastic  SIGINT: passed on to 2 workers, up to 30 s to end; again kills them
         elastic  SIGINT again: 2 workers killed
         """
@@ -201,7 +201,7 @@ def test_a_round_without_log_files_is_reported() -> None:
     story.reads(
         """
         elastic  logs/none_1: no space left on device: the output of round 0 is on the console only
-        elastic  round 0: 1 node, 2 workers, started in 0.1 s
+        elastic  round 0: 1 node, 2 workers, started in 120 ms
         """
     )
 
@@ -212,7 +212,7 @@ def test_a_lost_trace_is_reported_and_the_job_goes_on() -> None:
     story.status.saw(TraceLost("traces/a_1.ndjson: no space left on device"))
     story.reads(
         """
-        elastic  round 0: 1 node, 2 workers, started in 0.1 s
+        elastic  round 0: 1 node, 2 workers, started in 120 ms
         elastic  the trace ends here, the job goes on: traces/a_1.ndjson: no space left on device
         """
     )
@@ -231,7 +231,7 @@ def test_a_node_that_ends_the_round_for_another_node_s_rank_says_so_while_its_ow
     story.happens(Beaten(story.at(34.0), story.at(34.0)), Elapsed(story.at(35.0)))
     story.reads(
         """
-        elastic  round 0: 1 node, 2 workers, started in 0.0 s
+        elastic  round 0: 1 node, 2 workers, started in 0 ms
         elastic  local rank 0 is not started again · 1 worker of this node left
         elastic  another rank ended the job, and no node has ended the round for 30 s: this node ends it
         """
@@ -247,7 +247,7 @@ def test_a_node_that_ends_the_round_when_no_worker_of_its_own_is_left_counts_fro
     story.starts(35.5, round=1, failures=1)
     assert story.out.getvalue().splitlines()[-2:] == [
         "elastic  another rank ended the job, and no node has ended the round for 30 s: this node ends it",
-        "elastic  restart 1 of 3: 1 node back in 0.5 s, round 1 started · 0.5 s in all",
+        "elastic  restart 1 of 3: 1 node back in 500 ms, round 1 started · 500 ms in all",
     ]
 
 

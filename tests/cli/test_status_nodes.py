@@ -57,7 +57,7 @@ def test_a_lost_node_and_its_replacement_are_named_and_no_restart_is_spent() -> 
     story.starts_in(again.world, 40.1)
     story.reads(
         """
-        elastic  round 0: 2 nodes, 2 workers, started in 0.1 s
+        elastic  round 0: 2 nodes, 2 workers, started in 100 ms
         elastic  gpu-03 lost · round 0 ends, no restart spent
         elastic  round 1: waiting for 1 of 2 nodes · here: gpu-01 · not yet seen: 1 · lost: gpu-03 · 00:02 of 10:00
                  with --nnodes=1:2 it would start with the one that is here in 5 s
@@ -83,7 +83,7 @@ def test_on_a_shared_host_a_lost_agent_and_its_replacement_are_named_by_their_sl
     story.starts_in(alone.world, 10.2)
     story.reads(
         """
-        elastic  round 0: 2 nodes, 2 workers, started in 0.1 s
+        elastic  round 0: 2 nodes, 2 workers, started in 100 ms
         elastic  b lost · round 0 ends, no restart spent
         elastic  round 1: 1 node (without b), 1 worker, started · 5.2 s in all
         """
@@ -120,9 +120,9 @@ def test_a_node_that_leaves_is_named_and_so_is_the_smaller_world() -> None:
     story.starts_in(alone.world, 5.3)
     story.reads(
         """
-        elastic  round 0: 2 nodes, 2 workers, started in 0.1 s
+        elastic  round 0: 2 nodes, 2 workers, started in 100 ms
         elastic  gpu-03 left · round 0 ends, no restart spent
-        elastic  round 1: 1 node (without gpu-03), 1 worker, started · 0.3 s in all
+        elastic  round 1: 1 node (without gpu-03), 1 worker, started · 300 ms in all
         """
     )
 
@@ -138,9 +138,9 @@ def test_a_node_that_joins_a_running_job_is_named() -> None:
     story.starts_in(grown.world, 5.3)
     story.reads(
         """
-        elastic  round 0: 1 node, 1 worker, started in 0.1 s
+        elastic  round 0: 1 node, 1 worker, started in 100 ms
         elastic  a node waits and there is room (upscale_after of --rdzv-conf says how long) · round 0 ends, no restart spent
-        elastic  round 1: 2 nodes (with gpu-09), 2 workers, started · 0.3 s in all
+        elastic  round 1: 2 nodes (with gpu-09), 2 workers, started · 300 ms in all
         """
     )
 
@@ -155,9 +155,9 @@ def test_a_failure_on_another_node_costs_a_restart_here_as_well() -> None:
     story.starts(5.4, round=1, failures=1, nodes=(HERE, THERE))
     story.reads(
         """
-        elastic  round 0: 2 nodes, 4 workers, started in 0.0 s
+        elastic  round 0: 2 nodes, 4 workers, started in 0 ms
         elastic  a worker failed on gpu-01 · round 0 ends
-        elastic  restart 1 of 3: 2 workers stopped in 0.2 s, 2 nodes back in 0.2 s, round 1 started · 0.4 s in all
+        elastic  restart 1 of 3: 2 workers stopped in 200 ms, 2 nodes back in 200 ms, round 1 started · 400 ms in all
         """
     )
 
@@ -172,10 +172,10 @@ def test_a_node_at_the_barrier_names_whom_it_waits_for_and_joins_again_after_a_f
     story.starts_in(evolve(state.world, id=state.world.id._replace(round=1), failures=1), 10.2)
     story.reads(
         """
-        elastic  round 0: 2 nodes, 2 workers, started in 0.1 s
+        elastic  round 0: 2 nodes, 2 workers, started in 100 ms
         elastic  this node's workers are done · waiting for those of gpu-03
         elastic  a worker failed on gpu-03 · round 0 ends
-        elastic  restart 1 of 3: 2 nodes back in 0.2 s, round 1 started · 0.2 s in all
+        elastic  restart 1 of 3: 2 nodes back in 200 ms, round 1 started · 200 ms in all
         """
     )
 

@@ -22,7 +22,7 @@ def test_a_silent_store_is_reported_after_two_seconds_and_when_it_answers_again(
     assert story.status.until is None
     story.reads(
         """
-        elastic  round 0: 2 nodes, 2 workers, started in 0.1 s
+        elastic  round 0: 2 nodes, 2 workers, started in 100 ms
         elastic  store gpu-01:29400 out of reach for 2 s; workers run on, no node can join or leave meanwhile
                  no answer from the store at gpu-01:29400 (Connection refused): it must run there
         elastic  store gpu-01:29400 out of reach for 62 s; workers run on, no node can join or leave meanwhile
@@ -81,7 +81,7 @@ def test_workers_killed_for_a_silent_store_are_reported_with_the_reason() -> Non
     story.starts(9.0, round=1)
     story.reads(
         """
-        elastic  round 0: 1 node, 2 workers, started in 0.0 s
+        elastic  round 0: 1 node, 2 workers, started in 0 ms
         elastic  2 workers killed (--on-store-loss=stop): for 3 s no heartbeat reached store gpu-01:29400
         elastic  round 1: 1 node, 2 workers, started · 6.0 s in all
         """

@@ -311,7 +311,9 @@ def test_dev_null_stores_nothing(launch: Launcher, tmp_path: Path) -> None:
 def test_a_job_that_goes_well_is_three_lines(launch: Launcher) -> None:
     """More only if it had to wait: on a machine that stood still."""
     ended = launch("--nproc-per-node=3", "--no-python", "true").ends()
-    began = [line for line in ended.lines if re.fullmatch(r"round 0: 1 node, 3 workers, started in \d+\.\d s", line)]
+    began = [
+        line for line in ended.lines if re.fullmatch(r"round 0: 1 node, 3 workers, started in (\d+ ms|\d+\.\d s)", line)
+    ]
     went_well = re.fullmatch(r"all 3 workers succeeded · 0 restarts, (\d+\.\d) s", ended.lines[-1])
     assert ended.code == 0
     assert len(began) == 1 and went_well

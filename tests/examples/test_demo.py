@@ -28,7 +28,7 @@ TRANSCRIPT = """\
 2 node-a epoch 1/14  loss 1.0659  accuracy 0.9194
 3 node-a 20:48:30 elastic  node-a rank 1 (local 1, pid 11) failed: killed by SIGKILL after 11.0 s
 3 node-a            last lines: /tmp/logs/attempt_0/1/stderr.log (node-a)
-4 node-b elastic  restart 1 of 3: 2 workers stopped in 0.1 s, 2 nodes back in 0.0 s, round 1 started · 0.1 s in all
+4 node-b elastic  restart 1 of 3: 2 workers stopped in 90 ms, 2 nodes back in 23 ms, round 1 started · 113 ms in all
 5 node-b rank 3 of 4, pid 23, restart 1
 6 node-b 20:48:52 elastic  1 standby ready, imports took 2.1 s
 """
