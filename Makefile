@@ -223,6 +223,10 @@ site-tools: setup
 docs: site-tools  ## the documentation site, build/site: no dead link, no page without a place, no name without a reference
 	@[ ! -x .venvs/site/bin/zensical ] || $(SITE_PYTHON) tools/docs_site.py
 
+.PHONY: man
+man: setup  ## man pages of the commands, build/man: MANPATH=build/man: man elastic-launch
+	.venv/bin/python tools/man_pages.py build/man/man1
+
 .PHONY: docs-serve
 docs-serve: site-tools  ## the same site on http://localhost:8000
 	$(SITE_PYTHON) tools/docs_site.py --serve
