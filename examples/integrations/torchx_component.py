@@ -1,9 +1,10 @@
-"""A TorchX component: one node of the job for each replica, on whatever scheduler TorchX knows.
+"""A TorchX component: one node of the job for each replica. It has run on TorchX's local scheduler alone.
 
     torchx run --scheduler=slurm torchx_component.py:elastic_launch --j=2:4x8 --script=train.py -- --epochs=10
 
-A job of several nodes meets at the host of replica 0, whose name the scheduler puts into the environment. A replica that is
-started again takes its old place, since its index is its node's id.
+A job of several nodes meets at the host of replica 0, whose name the scheduler puts into the environment. Replica 0 itself
+finds nothing there (AWS Batch) or localhost (Kubernetes), and takes its own address. A replica that is started again takes
+its old place, since its index is its node's id.
 """
 
 import shlex
@@ -11,6 +12,13 @@ import shlex
 import torchx
 from torchx import specs
 from torchx.specs import macros
+
+PLACE = (
+    f"host=$${{{macros.rank0_env}:-localhost}}; "
+    "[ $$host != localhost ] || host=$$(hostname -I | tr ' ' '\\n' | grep -m 1 -F .); "
+    "place=$${host:-localhost}; "
+)
+"""For the shell on the node: where replica 0 is."""
 
 
 def elastic_launch(
@@ -42,17 +50,16 @@ def elastic_launch(
     nodes, _, workers = j.partition("x")
     options = [f"--nnodes={nodes}", f"--nproc-per-node={workers}", f"--max-restarts={max_restarts}", "--tee=3"]
     if nodes == "1":
-        place = "--standalone"
+        found, place = "", "--standalone"
     else:
-        host = f"$${{{macros.rank0_env}:-localhost}}"  # for the shell on the node
-        place = f"--rdzv-endpoint={host}:{port} --rdzv-id={macros.app_id} --node-id={macros.replica_id}"
+        found, place = PLACE, f"--rdzv-endpoint=$$place:{port} --rdzv-id={macros.app_id} --node-id={macros.replica_id}"
     role = specs.Role(
         name="node",
         image=image,
         min_replicas=int(nodes.partition(":")[0]),
         num_replicas=int(nodes.rpartition(":")[2]),
         entrypoint="bash",
-        args=["-c", f"exec elastic launch {place} {shlex.join([*options, script, *script_args])}"],
+        args=["-c", f"{found}exec elastic launch {place} {shlex.join([*options, script, *script_args])}"],
         resource=specs.resource(cpu=cpu, gpu=gpu, memMB=memMB),
         port_map={"rendezvous": port},
     )

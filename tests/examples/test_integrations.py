@@ -76,6 +76,34 @@ def test_torchx_runs_its_component_on_two_nodes_and_hands_the_arguments_on(launc
     assert [f"rank {rank} of 4 ['--epochs=3', 'two words']" in said for rank in range(4)] == [True] * 4, said
 
 
+COMPONENT = """
+import json, sys
+from torchx.specs import macros
+from torchx_component import elastic_launch
+(role,) = elastic_launch("--epochs=3", script="train.py", j=sys.argv[1]).roles
+print(json.dumps(macros.Values("", "app", "0", "MAIN_NODE").apply(role).args))
+"""
+
+
+@needs_tools
+@pytest.mark.parametrize("told", [{}, {"MAIN_NODE": ""}, {"MAIN_NODE": "localhost"}, {"MAIN_NODE": "gpu-01"}])
+def test_replica_0_of_torchx_meets_the_others_at_an_address_that_they_can_reach(
+    tmp_path: Path, told: Mapping[str, str]
+) -> None:
+    command: list[str | Path] = [TOOLS / "python", "-c", COMPONENT, "2x4"]
+    made = subprocess.run(command, cwd=FOLDER, check=True, capture_output=True, text=True, timeout=TIMEOUT_S).stdout
+    program = tmp_path / "elastic"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    program.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **told}
+    given = subprocess.run(["bash", *json.loads(made)], check=True, capture_output=True, text=True, env=environment)
+    own = subprocess.run(["hostname", "-I"], check=True, capture_output=True, text=True).stdout.split()
+    address = next((each for each in own if "." in each), "localhost")
+    host, options = "gpu-01" if told.get("MAIN_NODE") == "gpu-01" else address, given.stdout.splitlines()
+    place = [f"--rdzv-endpoint={host}:29400", "--rdzv-id=app", "--node-id=0"]
+    assert options[:4] == ["launch", *place] and options[-2:] == ["train.py", "--epochs=3"]
+
+
 @needs_tools
 def test_kubeflows_models_take_the_runtime_and_its_job_and_none_with_a_slip() -> None:
     documents = list(yaml.safe_load_all(TRAINER.read_text()))
