@@ -1,6 +1,6 @@
 """Lightning's Fabric under `elastic launch`, with a world that may have another size in each round.
 
-    elastic launch --nnodes=1:2 --nproc-per-node=2 --max-restarts=3 ... fabric_training.py DIRECTORY
+    elastic launch --nnodes=1:2 --nproc-per-node=2 --max-restarts=3 ... fabric_training.py DIRECTORY [STEPS]
 
 `ElasticEnvironment` goes into Lightning's Trainer as well: `Trainer(plugins=[environment], devices=environment.devices,
 num_nodes=environment.nodes)`.
@@ -16,7 +16,8 @@ import torch
 from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 
-STEPS = 6
+ROWS = 4
+"""The rows of a batch."""
 
 
 class ElasticEnvironment(TorchElasticEnvironment):
@@ -33,7 +34,7 @@ class ElasticEnvironment(TorchElasticEnvironment):
         return int(os.environ["LOCAL_WORLD_SIZE"])
 
 
-def main(directory: Path) -> None:
+def main(directory: Path, steps: int = 6) -> None:
     environment = ElasticEnvironment()
     fabric = Fabric(
         accelerator="auto",
@@ -50,17 +51,21 @@ def main(directory: Path) -> None:
     state = {"model": model, "optimizer": optimizer, "step": 0}
     if saved.exists():
         fabric.load(saved, state)
-    print(f"rank {fabric.global_rank} of {fabric.world_size} begins after step {state['step']}", flush=True)
-    for step in range(state["step"] + 1, STEPS + 1):
+    me, weight = f"rank {fabric.global_rank} of {fabric.world_size}", next(model.parameters())
+    print(f"{me} begins after step {state['step']} with weight {weight.item():.6f}", flush=True)
+    batch = torch.full((ROWS, 1), 1 / (1 + fabric.global_rank), device=fabric.device)  # each rank has data of its own
+    rest = range(state["step"] + 1, steps + 1)
+    for step in rest:
         optimizer.zero_grad()
-        fabric.backward(model(torch.ones(4, 1, device=fabric.device)).square().mean())
+        fabric.backward(model(batch).square().mean())
         optimizer.step()
         fabric.save(directory / "fabric.draft", {**state, "step": step})
         if fabric.is_global_zero:
             (directory / "fabric.draft").rename(saved)  # whole, or not there
         fabric.barrier()
-    print(f"rank {fabric.global_rank} of {fabric.world_size} has done {STEPS} steps", flush=True)
+    rows = fabric.all_reduce(torch.tensor(ROWS * len(rest), device=fabric.device), reduce_op="sum")
+    print(f"{me} has done {steps} steps, now on {rows} rows, with weight {weight.item():.6f}", flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

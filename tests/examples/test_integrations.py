@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -51,13 +52,17 @@ def test_a_framework_trains_in_workers_of_the_launcher_and_a_smaller_world_goes_
     pytest.importorskip(package)
     program = (FOLDER / f"{script}_training.py", tmp_path)
     # One worker is a new process. The other one imported the framework before it had a rank.
-    first = launch("--nproc-per-node=2", "--standby=1", "--tee=1", *program).ends()
+    first = launch("--nproc-per-node=2", "--standby=1", "--tee=1", *program, "3").ends()
     assert first.code == 0, first.err
-    for rank in (0, 1):
-        assert f"[default{rank}]:rank {rank} of 2 begins after step 0\n" in first.out
-        assert f"[default{rank}]:rank {rank} of 2 has done 6 steps\n" in first.out
+    # 4 rows for each of 2 ranks, 3 times. Their data differ, and their weights are equal: those of both gradients.
+    begun = re.findall(r"\[default(.)\]:rank \1 of 2 begins after step 0 with weight (.+)\n", first.out)
+    ended = re.findall(r"\[default(.)\]:rank \1 of 2 has done 3 steps, now on 24 rows, with weight (.+)\n", first.out)
+    (saved,) = {weight for _, weight in ended}
+    assert sorted(rank for rank, _ in begun) == sorted(rank for rank, _ in ended) == ["0", "1"]
+    assert saved not in dict(begun).values()
     again = launch("--nproc-per-node=1", *program).ends()
-    assert again.code == 0 and "rank 0 of 1 begins after step 6\n" in again.out
+    assert again.code == 0 and f"rank 0 of 1 begins after step 3 with weight {saved}\n" in again.out, again.err
+    assert "rank 0 of 1 has done 6 steps, now on 12 rows, with weight " in again.out
 
 
 @needs_tools
