@@ -33,7 +33,7 @@ ROOMS := core adapters cli inprocess
 hash = $(firstword $(shell $(1) | sha256sum))
 PINNED := $(call hash,cat pyproject.toml constraints.txt)
 PACKAGES_MADE := $(VENV)/made-packages-$(PINNED)
-LINKS_MADE := $(VENV)/made-links-$(call hash,{ cat pyproject.toml setup.py; find *.py $(ROOMS) examples -name '*.py' -o -name '*.y*ml' -o -path '*/web/*' | LC_ALL=C sort; })
+LINKS_MADE := $(VENV)/made-links-$(call hash,{ cat pyproject.toml setup.py; find *.py $(ROOMS) examples -name '*.py' -o -name '*.y*ml' -o -name '*.md' -o -path '*/web/*' | LC_ALL=C sort; })
 
 # ---------------------------------------------------------------------------------------------------------------- set-up
 

@@ -72,8 +72,8 @@ def test_every_example_is_in_the_package_where_its_command_says() -> None:
     said = subprocess.run([sys.executable, "-m", "elastic.examples"], capture_output=True, text=True, check=True).stdout
     shipped = {str(file.relative_to(said.strip())) for file in Path(said.strip()).rglob("*.*") if file.suffix != ".pyc"}
     files = {str(file.relative_to(ROOT / "examples")) for file in (ROOT / "examples").rglob("*.*")}
-    assert shipped == {file for file in files if not file.endswith((".md", ".pyc"))}
-    assert {"alerts.yml", "node_check/host.py", "kubernetes/job.yaml"} <= shipped
+    assert shipped == {file for file in files if not file.endswith(".pyc")}
+    assert {"alerts.yml", "node_check/host.py", "kubernetes/job.yaml", "kubernetes/README.md"} <= shipped
 
 
 PLACEHOLDER = "https://example.invalid/elastic-launch"
@@ -89,15 +89,20 @@ def test_the_long_description_has_absolute_links_to_files_that_exist_and_no_othe
     folders = {"": "https://host/us/it/blob/v1/", "!": "https://host/us/it/raw/v1/"}
     ours = [(folders[picture], link) for picture, link in links if link.startswith("https://host")]
     assert [link for folder, link in ours if not link.startswith(folder)] == []
-    assert [link for folder, link in ours if not (ROOT / link.removeprefix(folder).partition("#")[0]).exists()] == []
+    files = [link.removeprefix(folder).partition("#")[0] for folder, link in ours]
+    assert [file for file in files if not file or not (ROOT / file).exists()] == []
+    heading = SETUP["published"]("[below](#status)", "https://host/us/it", "v1")
+    assert heading == "[below](https://host/us/it/blob/v1/README.md#status)"
     assert all(link.startswith("https://") for _, link in links)
 
 
 def test_while_the_project_s_url_is_a_placeholder_the_package_has_no_url_and_no_link_to_a_file() -> None:
     page = SETUP["published"](
-        "![A screen](docs/a.svg) [`x`](docs/x.md#y), [torch](https://pytorch.org)", PLACEHOLDER, "v1"
+        "# A\n\n[`x`](docs/x.md#y), [torch](https://pytorch.org)\n\n## B\n\nThis is it.\n\n![B](docs/a.svg)\n\n## C\n",
+        PLACEHOLDER,
+        "v1",
     )
-    assert page == " `x`, [torch](https://pytorch.org)"
+    assert page == "# A\n\n`x`, [torch](https://pytorch.org)\n\n## C\n"
     told = metadata("elastic-launch")
     there = PROJECT["tool"]["elastic-launch"]["repository"]
     assert told.get_all("Project-URL", []) == [
@@ -105,6 +110,16 @@ def test_while_the_project_s_url_is_a_placeholder_the_package_has_no_url_and_no_
     ]
     assert there == PLACEHOLDER or there.startswith("https://")
     assert all(link.startswith("https://") for _, link in LINK.findall(told["Description"]))
+
+
+def test_the_long_description_says_how_to_install_what_its_reader_has_and_sends_nobody_to_files_of_a_clone() -> None:
+    page, clone = (ROOT / "README.md").read_text(), SETUP["CLONE"]
+    assert clone in page and f"\n## {SETUP['READING']}\n" in page
+    wheel, index = (SETUP["published"](page, where, "v1.2") for where in (PLACEHOLDER, "https://host/us/it"))
+    assert "pip install './elastic_launch-1.2-py3-none-any.whl[torch]'" in wheel
+    assert "pip install 'elastic-launch[torch] @ git+https://host/us/it@v1.2'" in index
+    assert clone not in wheel + index
+    assert SETUP["READING"] not in wheel and "demo's screen" not in wheel
 
 
 def texts(root: Path) -> Iterable[str]:
