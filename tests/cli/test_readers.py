@@ -11,7 +11,7 @@ from attrs import fields, frozen
 
 from elastic.adapters import launch_settings
 from elastic.cli import etcd_place, rendezvous_settings
-from elastic.cli.api.program_settings import COMMAND_ALONE
+from elastic.cli.api.program_settings import COMMAND_ALONE, PROGRAM_ALONE
 from elastic.cli.api.program_settings import LaunchSettings as ProgramSettings
 from elastic.cli.launch_options import WITHOUT_EFFECT, LaunchOptions
 from elastic.cli.replay import replay
@@ -85,7 +85,7 @@ def test_the_exceptions_are_needed() -> None:
 
 def test_each_option_is_a_field_for_programs_or_for_command_lines_alone() -> None:
     programs = {each.name for each in fields(ProgramSettings)}
-    assert programs | set(COMMAND_ALONE) == {each.name for each in fields(LaunchOptions)}
+    assert programs - set(PROGRAM_ALONE) | set(COMMAND_ALONE) == {each.name for each in fields(LaunchOptions)}
 
 
 def literals(source: str) -> list[str]:
