@@ -11,7 +11,7 @@ from typing import assert_never
 
 from .causes import choose, echo
 from .inprocess import words
-from .policies import Policy, chain, digest, place
+from .policies import Placing, Policy, chain, digest, place
 from .rendezvous import Ended, Fail, Held, Outcome, Over, Raise, Settled, Status, handlers
 from .rendezvous.agenda import Request
 from .rendezvous.context import Handler
@@ -35,24 +35,17 @@ class Terms:
     min_active_world_size: int = 1
 
 
-RAISED = "raised"
-"""The signature of a world for which the completer's policy raises. No member agrees with it."""
-
-
 def signature(terms: Terms, world: World) -> str:
-    """Return what the completer of a world says of it (`Held.policy`)."""
+    """Return what the completer of a world says of it (`Held.policy`); nothing if its policy raises."""
     try:
         return digest(terms.policy, place(terms.policy, world))
-    except Exception:  # noqa: BLE001 - whatever a user's policy raises
-        return RAISED
+    except BaseException:  # noqa: BLE001 - whatever a user's policy raises, a RestartAbort too
+        return ""
 
 
-def entered(terms: Terms, world: World, me: Node) -> words.Ready:
-    """Return the event by which a member hears of its world. A rank whose policy raises agrees with none."""
-    try:
-        placing = place(terms.policy, world)
-    except Exception:  # noqa: BLE001 - the caller is told by who places the rank
-        return words.Ready(world.round, active=False, enough=False, agreed=False)
+def entered(terms: Terms, world: World, me: Node, placing: Placing | None = None) -> words.Ready:
+    """Return the event by which a member hears of its world. `placing`: what its policy made of the world."""
+    placing = placing or place(terms.policy, world)
     active = placing.active_world_size
     enough = placing.world_size >= terms.min_world_size and active >= terms.min_active_world_size
     agreed = world.policy in ("", digest(terms.policy, placing))

@@ -97,7 +97,7 @@ DIFFERENT: Mapping[str, str] = {
     "wrap.Wrapper(monitor_process_interval)": "accepted and not used: nothing polls",
     "wrap.Wrapper(monitor_thread_interval)": "accepted and not used: nothing polls",
     "wrap.Wrapper(health_check)": "only what is given runs: no check of the GPU is added",
-    "wrap.Wrapper(hard_timeout)": "a hang alone does not kill a rank: a signal ends it at `soft_timeout`",
+    "wrap.Wrapper(hard_timeout)": "one hang does not kill a rank: a signal ends it at `soft_timeout`",
     "wrap.Wrapper(rank_filter)": "taken as release 0.4.1 did; compose it into `rank_assignment`",
     "wrap.Wrapper(store_factory)": "a class of elastic.inprocess, by default the launcher's store",
     "wrap.Wrapper(store_kwargs)": "without effect under `elastic launch`",

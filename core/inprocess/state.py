@@ -16,9 +16,9 @@ from .words import Deadline, Outcome, Reason, Span, Timer
 
 FIRST_PAUSE_S = 0.001
 LONGEST_PAUSE_S = 1.0
+"""First and longest pause between two signals to a main thread that was asked to end and has not."""
 HANG = "hang"
 """The mark of a soft timeout. A failure's mark has its type and place."""
-"""First and longest pause between two signals to a main thread that was asked to end and has not."""
 
 
 class Phase(Enum):
@@ -161,9 +161,8 @@ def _of_span(call: Call) -> tuple[Deadline, ...]:
 
 
 def _steady(call: Call) -> Deadline:
-    """Return when user code has got on. After a hang that is told from the next one, which takes `soft_timeout` to show."""
-    window = call.settings.repeat_window + (call.settings.soft_timeout if call.mark == HANG else 0.0)
-    return Deadline(Timer.STEADY, call.token, window)
+    timer = Timer.MOVING if call.mark == HANG else Timer.STEADY
+    return Deadline(timer, call.token, call.settings.repeat_window)
 
 
 def _hard(call: Call) -> Deadline:

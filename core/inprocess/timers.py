@@ -1,7 +1,8 @@
 """The deadlines of a call on its driver's clock: when each began, which have passed, and how long to sleep.
 
 A deadline runs from the moment at which `deadlines(call)` first lists it, and ends when it is no longer listed. The soft and
-the hard deadline run from the last mark of progress, if that is later, and by the limits that hold there.
+the hard deadline run from the last mark of progress, if that is later, and by the limits that hold there. MOVING passes
+with a mark.
 """
 
 from __future__ import annotations
@@ -66,5 +67,7 @@ def _at(timers: Timers, deadline: Deadline, marks: Marks | None) -> float:
             return max(began_at, marks.at) + marks.limits.soft_s
         case Timer.HARD if marks:
             return max(began_at, marks.at) + marks.limits.hard_s
+        case Timer.MOVING if not marks or marks.at < began_at + deadline.after_s:
+            return math.inf
         case _:
             return began_at + deadline.after_s

@@ -138,8 +138,8 @@ def _noted(call: Call, event: Event) -> Call:
     if call.phase is Phase.ENDED:
         return call
     match event:
-        case SpanEnded():
-            return evolve(call, span=None)
+        case SpanEnded(hung=hung):
+            return evolve(_hung(call) if hung and call.phase in _HANGS and not call.leaving else call, span=None)
         case AbortEnded(failed) if call.abort is Aborting.RUNNING:
             return evolve(call, abort=Aborting.FAILED if failed else Aborting.ENDED)
         case Over():
@@ -152,6 +152,10 @@ def _noted(call: Call, event: Event) -> Call:
             return evolve(call, store_lost=isinstance(event, StoreLost))
         case _:
             return call
+
+
+_HANGS = (Phase.STARTING, Phase.RUNNING, Phase.PENDING, Phase.UNWINDING)
+"""The phases in which user code can hang that a soft timeout is for."""
 
 
 def _joining(call: Call, event: Event) -> Step:
@@ -209,7 +213,7 @@ def _in_span(call: Call, event: Event) -> Step:
             return _stop(call)
         case Elapsed(deadline) if deadline.timer is Timer.SOFT:
             return _fault(_hung(call), Cause.SOFT_TIMEOUT, call.settings.fresh_after)
-        case Elapsed(deadline) if deadline.timer is Timer.STEADY:
+        case Elapsed(deadline) if deadline.timer in (Timer.STEADY, Timer.MOVING):
             return _steadied(call), ()
         case Elapsed():
             return call, (Kill(),)
@@ -391,7 +395,7 @@ def _repeated(call: Call, ended: SpanEnded) -> Call:
 
 
 def _hung(call: Call) -> Call:
-    """Count a hang of this rank. User code that got on for `repeat_window` before it hung begins the count anew (STEADY)."""
+    """Count a hang of this rank. User code that got on for `repeat_window` before it hung begins the count anew (MOVING)."""
     if not call.active or call.settings.fresh_after is None:
         return _steadied(call)
     return evolve(call, mark=HANG, repeats=0, barren=1 + (call.barren if call.mark == HANG else 0))
@@ -420,6 +424,9 @@ _GOES_BY = {
 
 def _gone(call: Call, how: How) -> Step | None:
     """Return the step by which this rank leaves because of how its span ended; None if it does not leave."""
+    limit = call.settings.fresh_after
+    if limit is not None and call.barren >= limit and not call.leaving:
+        return _leave(call, Reason.STUCK, Leave())  # it hung once more, and its monitor has ended the round
     match how:
         case How.EXITED | How.HUNG:
             return _leave(call, _GOES_BY[how], Leave())

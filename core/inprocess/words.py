@@ -73,7 +73,7 @@ class Reason(Enum):
     ABORT_FAILED = "abort failed"
     TOO_MANY_FAULTS = "too many faults of this rank"
     CRASH_LOOP = "the same failure of this rank again and again"
-    STUCK = "the same failure of this rank again and again, before any progress"
+    STUCK = "the same failure or a hang of this rank again and again, before any progress"
     OTHER_POLICY = "the ranks follow different policies"
     OUTCOME_UNKNOWN = "the outcome is unknown"
     STORE_LOST = "the store is out of reach"
@@ -155,6 +155,8 @@ class SpanEnded:
     """The code had made progress before: it had called `ping`, or begun a section."""
     no_memory: bool | None = None
     """The failure is a MemoryError, or that of a GPU. (A trace leaves out None.)"""
+    hung: bool | None = None
+    """The code kept the interpreter without progress, so its monitor called it back: the driver saw no soft timeout."""
 
 
 @frozen
@@ -206,6 +208,8 @@ class Timer(Enum):
     LEAVE = "leave"
     STEADY = "steady"
     """User code has run so long that its next failure repeats no earlier one."""
+    MOVING = "moving"
+    """User code marks progress so long after it began that its next hang repeats no earlier one."""
 
     __hash__ = object.__hash__  # members are single objects; Enum's own hash is a call in Python
 

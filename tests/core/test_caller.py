@@ -9,7 +9,6 @@ from worlds import arrived, edited, holding, node, profile, running
 from elastic.core.caller import (
     HELPING_ABOVE,
     HELPING_PATIENCE_S,
-    RAISED,
     Terms,
     culprits,
     entered,
@@ -20,7 +19,7 @@ from elastic.core.caller import (
     signature,
 )
 from elastic.core.inprocess import words
-from elastic.core.policies import LineUp, Policy, at_most, multiple_of, shift
+from elastic.core.policies import LineUp, Policy, at_most, multiple_of, place, shift
 from elastic.core.rendezvous import (
     Close,
     Done,
@@ -96,15 +95,19 @@ def test_a_rank_with_another_policy_has_not_agreed() -> None:
     assert not entered(Terms(shift()), signed, A).agreed
 
 
-def test_a_rank_whose_policy_raises_agrees_with_no_world_and_signs_none() -> None:
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
+def test_a_completer_whose_policy_raises_signs_nothing(error: type[BaseException]) -> None:
     def raises(line: LineUp) -> LineUp:
-        raise ZeroDivisionError
+        raise error
 
-    broken = Terms(Policy("broken", raises))
-    assert signature(broken, WORLD) == RAISED
-    for signed in ("", RAISED, signature(TERMS, WORLD)):
-        assert entered(broken, evolve(WORLD, policy=signed), A) == words.Ready(WORLD.round, False, False, agreed=False)
-    assert not entered(TERMS, evolve(WORLD, policy=RAISED), A).agreed
+    assert signature(Terms(Policy("broken", raises)), WORLD) == ""
+
+
+def test_the_policy_is_asked_once_by_who_has_asked_it() -> None:
+    placing = place(TERMS.policy, WORLD)
+    assert entered(TERMS, WORLD, A, placing) == entered(TERMS, WORLD, A)
+    raises = evolve(TERMS.policy, apply=lambda line: line.nothing)  # type: ignore[attr-defined]
+    assert entered(evolve(TERMS, policy=raises), WORLD, A, placing) == entered(TERMS, WORLD, A)
 
 
 def test_the_call_hears_what_the_register_answers() -> None:

@@ -43,6 +43,8 @@ PAUSE_MIN_S, PAUSE_MAX_S = 0.1, 5.0
 PATIENCE_S = 5.0
 """How long the first start is tried again before the call is given up."""
 
+_made: set[Path] = set()
+"""The pid files that this process has made. One that was there before stays."""
 _pid_files = threading.Lock()
 """Held while a pid file is written or removed: two calls, one after the other, may share one."""
 
@@ -73,17 +75,17 @@ class Charge:
         ).encode()
 
 
-def _is_pid_file(file: Path) -> bool:
-    """Return True if the file is there and holds one number. Raises FileExistsError if it holds something else."""
+def _claim(file: Path) -> None:
+    """Make sure that the file may hold a pid: it is made here, or is empty, or holds a number. Raises FileExistsError."""
     if not file.exists():
-        return False
-    held = b"no file"
-    if file.is_file():
-        with file.open("rb") as opened:
-            held = opened.read(32).strip()
-    if held and not held.isdigit():
-        raise FileExistsError(f"{file} holds something else, and is left as it is")
-    return bool(held)
+        _made.add(file)
+    elif file not in _made:
+        held = b"no file"
+        if file.is_file():
+            with file.open("rb") as opened:
+                held = opened.read(32).strip()
+        if held and not held.isdigit():
+            raise FileExistsError(f"{file} holds something else, and is left as it is")
 
 
 def _own_pidfd() -> int:
@@ -111,7 +113,6 @@ class Supervisor:
         """`pid_file` holds the monitor's pid for as long as the monitor lives. `failed` is called with an error that ends
         the thread: nobody would start a monitor again."""
         self._pid_file = pid_file
-        self._pid_file_stays = False
         self._page = page
         self._charge = charge
         self._alarm = alarm
@@ -210,17 +211,18 @@ class Supervisor:
         if self._pid_file and self._process:
             try:
                 with _pid_files:
-                    self._pid_file_stays |= self._pid_file.exists() and not _is_pid_file(self._pid_file)
+                    _claim(self._pid_file)
                     self._pid_file.write_text(f"{self._process.pid}\n")
             except OSError as error:
                 log.warning("the monitor process is %s, which cannot be written down: %s", self._process.pid, error)
 
     def _remove_pid(self) -> None:
-        """Remove the pid file, unless the next call has written it meanwhile, or it was there, and empty, before."""
-        if self._pid_file and self._process and not self._pid_file_stays:
+        """Remove the pid file, unless the next call has written it meanwhile, or it was there before."""
+        if self._pid_file and self._process:
             with _pid_files, suppress(OSError):
-                if self._pid_file.read_text() == f"{self._process.pid}\n":
+                if self._pid_file in _made and self._pid_file.read_text() == f"{self._process.pid}\n":
                     self._pid_file.unlink()
+                    _made.discard(self._pid_file)
 
     # --- the thread
 

@@ -41,6 +41,8 @@ class Late:
         self._words = page.words
         self._of = 0
         """The token of the span whose deadline passed last; 0: that deadline belonged to no span."""
+        self._soft_of = 0
+        """The token of the span whose soft timeout passed last."""
         self.stack = StackSummary()
         """The user's stack at that moment; empty if no user code was seen."""
 
@@ -53,8 +55,13 @@ class Late:
         name = span.value if span else ""
         text = sentence(deadline, f"the clean-up before {name}" if waits else name, limit)
         self._of = deadline.of if of_main else 0
+        self._soft_of = deadline.of if deadline.timer is Timer.SOFT else self._soft_of
         self.stack = frames = self._gate.stack(whole=waits) if of_main else StackSummary()
         return (lambda: self._log(round, text, frames)) if text else None
+
+    def has_missed(self, token: int) -> bool:
+        """Return True if this span hung, and its monitor called it back before its soft timeout passed here."""
+        return self._gate.hung[0] == token != self._soft_of
 
     def called_back(self, ended: SpanEnd, span: Span | None, round: int | None) -> None:
         """Log where user code hung that kept the interpreter, so that no thread could look at its stack."""

@@ -21,13 +21,14 @@ from typing import assert_never
 
 from attrs import define, evolve
 
-from ....core.caller import WHY_OVER, culprits, heard, is_open, requested
+from ....core.caller import WHY_OVER, culprits, entered, heard, is_open, requested
 from ....core.inprocess import Call, begin, transition
 from ....core.inprocess import words as core
 from ....core.inprocess.exits import INTERNAL
 from ....core.inprocess.progress_limits import Marks
 from ....core.inprocess.state import JOB_ENDED
 from ....core.inprocess.timers import IDLE, Timers, passed, resumed, running, until
+from ....core.policies import place
 from ....core.rendezvous import Ended, Held, Raise
 from ....core.world import Fault, Node, Origin, Profile, Why, World
 from ... import threads
@@ -365,11 +366,12 @@ class Driver:
         how = core.How.GAVE_UP if isinstance(ended.error, RestartAbort | NestedCall) else HOWS[ended.how]
         how = core.ended_as(how, self._is_hung())
         error = first_raised(ended.error) if ended.error and how is core.How.INJECTED else ended.error
+        hung = self._late.has_missed(ended.token) or None
         if how not in (core.How.FAILED, core.How.INJECTED) or not isinstance(error, Exception | BaseExceptionGroup):
-            return core.SpanEnded(ended.token, how)
+            return core.SpanEnded(ended.token, how, hung=hung)
         got_on = self._gate.got_on == ended.token or None
         return core.SpanEnded(
-            ended.token, how, mark(error), bool(echo_in(error)) or None, got_on, lacks_memory(error) or None
+            ended.token, how, mark(error), bool(echo_in(error)) or None, got_on, lacks_memory(error) or None, hung
         )
 
     def _is_hung(self) -> bool:
@@ -415,27 +417,30 @@ class Driver:
     def _told(self, told: Told) -> core.Event | None:
         match told.answer:
             case World() as world:
-                self._enter(world, told.held)
+                return self._enter(world, told.held)
             case Raise(failure, text) if failure.why is not Why.CLOSED:
                 log.error("rank %s: %s %s", self._me.slot, failure.why.value, text)
             case _:
                 pass
         return heard(told.handler, told.answer, self._task.terms, told.held)
 
-    def _enter(self, world: World, held: Held) -> None:
+    def _enter(self, world: World, held: Held) -> core.Event:
         """Take this rank's place in a new world. What its policy raises ends the job, and is raised to the caller."""
+        terms = self._task.terms
         try:
-            placed = self._task.enters(world, self._me)
-        except Exception as error:
+            placing = place(terms.policy, world)
+        except BaseException as error:
             self._last_error = self._own[core.Reason.OTHER_POLICY] = error
             log.error("rank %s: the rank policy raised %s", self._me.slot, said(error), exc_info=error)
-            return
+            return core.Ready(world.round, active=False, enough=False, agreed=False)
+        placed = self._task.enters(world, self._me, placing)
         log.info("rank %s: iteration %s, %s of %s", self._me.slot, world.round, placed.rank, placed.world_size)
         if placed.rank == 0 and held.state and (ended := held.state.ended):
             self._tell_why(ended, world.round, placed.world_size)
         words = self._page.words
         words[RANK], words[WORLD_SIZE] = placed.rank, placed.world_size
         words[ENTERED] = int(self._clock.now() * NS)
+        return entered(terms, world, self._me, placing)
 
     def _tell_why(self, ended: Ended, round: int, size: int) -> None:
         """Tell the log why this iteration begins. The records of failures tell who failed first, and nobody waits for them:

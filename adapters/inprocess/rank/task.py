@@ -78,9 +78,8 @@ class Task:
         own = self._labels(self.state, self._world)
         return evolve(self.profile, endpoint=endpoint, labels=tuple(sorted((*self.profile.labels, *own))))
 
-    def enters(self, world: World, me: Node) -> State:
+    def enters(self, world: World, me: Node, placing: policies.Placing) -> State:
         """Take this node's place in a new world, and tell it to the environment. Return the new state."""
-        placing = policies.place(self.terms.policy, world)
         self._world = world
         mine, self._since = placing.places[me], self._clock.now()
         self.state = replace(

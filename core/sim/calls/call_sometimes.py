@@ -28,11 +28,14 @@ SOMETIMES: tuple[str, ...] = (
     *("leaves: a reserve failed to initialize", "leaves: finalize or the health check failed"),
     *("leaves: abort did not end", "leaves: too many faults of this rank"),
     *("leaves: the same failure of this rank again and again", "leaves: the outcome is unknown"),
-    "leaves: the same failure of this rank again and again, before any progress",
+    "leaves: the same failure or a hang of this rank again and again, before any progress",
     *("leaves: the store is out of reach", "leaves: no round was complete in time"),
     *("leaves: max_iterations is reached", "leaves: too few ranks for too long"),
     *("leaves: the job failed", "leaves: the job spent its restarts", "leaves: the job was cancelled"),
-    *(f"timer: {name}" for name in ("soft", "steady", "limit", "again", "unwind", "abort", "short", "completion")),
+    *(
+        f"timer: {name}"
+        for name in ("soft", "steady", "moving", "limit", "again", "unwind", "abort", "short", "completion")
+    ),
     *(f"timer: {name}" for name in ("confirm", "store", "leave")),
     *("fault: fails here", "fault: fails there", "fault: failed", "fault: exited", "fault: interrupted"),
     *("fault: gave up", "fault: hangs", "fault: is stuck", "fault: swallows", "fault: dies", "fault: is lost"),

@@ -77,7 +77,7 @@ def _alike(alike: tuple[str, int, int], before: Call, event: Event) -> tuple[str
     match event:
         case Elapsed(Deadline(timer=Timer.SOFT) as deadline) if before.active and deadline in deadlines(before):
             return "hangs", 0, 1 + (barren if last == "hangs" else 0)
-        case Elapsed(Deadline(timer=Timer.STEADY | Timer.SOFT)):
+        case Elapsed(Deadline(timer=Timer.STEADY | Timer.MOVING | Timer.SOFT)):
             return "", 0, 0
         case SpanEnded(how=How.RETURNED) if before.phase is Phase.RUNNING:
             return "", 0, 0

@@ -71,7 +71,16 @@ OUTLIVES_S = 10.0
 """No worker outlives its agent for this long."""
 ODDS = 20
 """One step in this many is a fault of a rank, while faults are left."""
-PATIENT = (Timer.COMPLETION, Timer.CONFIRM, Timer.STORE, Timer.SHORT, Timer.SOFT, Timer.HARD, Timer.STEADY)
+PATIENT = (
+    Timer.COMPLETION,
+    Timer.CONFIRM,
+    Timer.STORE,
+    Timer.SHORT,
+    Timer.SOFT,
+    Timer.HARD,
+    Timer.STEADY,
+    Timer.MOVING,
+)
 """Limits of a minute and more. One in `PATIENT_ODDS` passes while other nodes are on their way."""
 PATIENT_ODDS = 8
 RESTARTS_MAX = 1_000_000

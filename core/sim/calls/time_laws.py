@@ -33,6 +33,7 @@ SPANS: Mapping[Timer, str] = {
     Timer.STORE: "store_timeout",
     Timer.LEAVE: "leave_timeout",
     Timer.STEADY: "repeat_window",
+    Timer.MOVING: "repeat_window",
 }
 """The setting that each limit lasts. AGAIN has none."""
 OF_PROGRESS = (Timer.SOFT, Timer.HARD)
@@ -164,6 +165,8 @@ class TimeLaws:
     def _due_at(self, memory: Memory, rank: Rank, limit: Deadline) -> float:
         began_at = memory.began_at[limit]
         span_s: float = getattr(rank.call.settings, SPANS[limit.timer])
+        if limit.timer is Timer.MOVING and memory.stamp < began_at + span_s:
+            return math.inf
         return span_s + (max(began_at, memory.stamp) if limit.timer in OF_PROGRESS else began_at)
 
     def _late(self, world: World, rank: Rank, memory: Memory, now: float) -> Iterator[str]:

@@ -10,7 +10,9 @@ from calls import elapsed, ended, led, ready, told, verdict
 
 from elastic.core.inprocess import Call, Event, OnInterrupt, Phase, Settings, deadlines, transition
 from elastic.core.inprocess.exits import CANCELLED, EXIT_CODES, FINAL, exit_code
+from elastic.core.inprocess.progress_limits import Limits, Marks
 from elastic.core.inprocess.state import Aborting
+from elastic.core.inprocess.timers import IDLE, passed, running, until
 from elastic.core.inprocess.words import (
     Abort,
     AbortEnded,
@@ -308,6 +310,18 @@ def test_hangs_in_a_row_hand_over_to_a_fresh_process() -> None:
     assert (waits.replaced, commands[0]) == (True, End(2, Cause.SOFT_TIMEOUT))
 
 
+@pytest.mark.parametrize("before", [(), (Over(1),), (Over(1), GateRead(6, 0))])
+def test_a_hang_that_only_the_monitor_saw_counts_too(before: tuple[Event, ...]) -> None:
+    call = following(hanging(1, THREE)[0], SpanEnded(2, How.INJECTED), AbortEnded(), OK, OK, ready(1), OK, *before)
+    assert (call.token, call.barren) == (6, 1)
+    assert following(call, SpanEnded(6, How.INJECTED)).barren == 1
+    assert (following(call, SpanEnded(6, How.INJECTED, hung=True)).barren, call.leaving) == (2, None)
+    last, commands = transition(evolve(call, barren=2), SpanEnded(6, How.INJECTED, hung=True))
+    assert (last.leaving, commands[:2]) == (Reason.STUCK, (Record(1), Leave()))
+    leaves = following(call, Terminated(), SpanEnded(6, How.INJECTED, hung=True))
+    assert (leaves.leaving, leaves.barren) == (Reason.DRAINED, 1)
+
+
 def test_a_hang_and_a_failure_do_not_count_as_one_another() -> None:
     call, _ = hanging(2, evolve(THREE, max_repeats=0))
     call = following(call, SpanEnded(call.token, How.INJECTED), AbortEnded(), OK, OK, ready(2), OK)
@@ -315,17 +329,19 @@ def test_a_hang_and_a_failure_do_not_count_as_one_another() -> None:
     assert (failed.leaving, failed.barren, failed.repeats) == (None, 1, 0)
 
 
-def test_user_code_that_gets_on_before_it_hangs_begins_the_count_anew() -> None:
-    """It takes `soft_timeout` to show that it hangs, so that is no time in which it got on."""
-    settings = evolve(THREE, soft_timeout=50.0, repeat_window=40.0)
-    for mark, window in ((HERE, 40.0), (None, 90.0)):
-        call = led(*failing(HERE), settings=settings) if mark else hanging(1, settings)[0]
-        ended = () if mark else (SpanEnded(call.token, How.INJECTED),)
-        call = following(call, *ended, AbortEnded(), OK, OK, ready(1), OK)
-        steady = elapsed(call, Timer.STEADY)
-        assert steady.deadline.after_s == window
-        call = transition(call, steady)[0]
-        assert transition(call, elapsed(call, Timer.SOFT))[0].barren == 1
+def test_user_code_that_marks_progress_for_long_before_it_hangs_begins_the_count_anew() -> None:
+    """Whatever the limit of the section in which it hangs: to run on shows nothing, a mark does."""
+    settings = evolve(THREE, repeat_window=40.0)
+    call = following(hanging(1, settings)[0], SpanEnded(2, How.INJECTED), AbortEnded(), OK, OK, ready(1), OK)
+    began = running(IDLE, call, 100.0)
+    section = Limits(600.0, 630.0)
+    for mark_at, due in ((139.0, [Timer.SOFT]), (140.0, [Timer.MOVING, Timer.SOFT])):
+        marks = Marks(mark_at, section)
+        assert until(began, marks) == (mark_at + 600.0 if len(due) == 1 else 140.0)
+        events = passed(began, mark_at + 600.0, marks)[1]
+        assert [each.deadline.timer for each in events] == due
+        assert following(call, *events).barren == (2 if len(due) == 1 else 1)
+    assert until(began) == 100.0 + settings.soft_timeout, "no mark, no progress"
 
 
 @pytest.mark.parametrize("is_echo", [False, True])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import ctypes
 import os
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,9 @@ MINE = int(os.environ["RANK"])
 MARK = Path(os.environ[stage.FOLDER], f"rank{MINE}.was.here")
 IS_FIRST = not MARK.exists()
 MARK.touch()
-HANGS = sys.argv[1] == "hang"
-LIMITS: dict[str, Any] = {"soft_timeout": 2, "fresh_after": 2} if HANGS else {"soft_timeout": 300}
+WAYS = {"hang": time.sleep, "section": time.sleep, "interpreter": lambda _: ctypes.PyDLL(None).usleep(5_000_000)}
+HANGS = WAYS.get(sys.argv[1])
+LIMITS: dict[str, Any] = {"soft_timeout": 2, "fresh_after": 2, "repeat_window": 0.5} if HANGS else {"soft_timeout": 300}
 
 
 @Wrapper(**LIMITS, hard_timeout=400, barrier_timeout=500)
@@ -26,7 +29,8 @@ def train(call: CallWrapper) -> str:
     if MINE == 1 and IS_FIRST:
         stage.tell("fails")
         if HANGS:
-            time.sleep(3600)
+            with call.section("loads", 3) if sys.argv[1] == "section" else nullcontext():
+                HANGS(3600)
         raise getattr(builtins, sys.argv[1])("not here")
     with call.disable_hang_protection():
         if MINE == 1:

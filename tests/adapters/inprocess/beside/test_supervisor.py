@@ -115,25 +115,28 @@ def test_a_call_that_lets_go_leaves_the_next_one_s_pid_file_alone(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("before", "meanwhile", "after"),
-    [(None, "pid", None), ("", "pid", "pid"), ("12345\n", "pid", None), ("host: n1\n", "host: n1\n", "host: n1\n")],
+    [(None, "pid", None), ("", "pid", "pid"), ("12345\n", "pid", "pid"), ("host: n1\n", "host: n1\n", "host: n1\n")],
 )
-def test_a_pid_file_that_was_there_stays_unless_a_monitor_left_it(
+def test_a_pid_file_that_was_there_stays(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, before: str | None, meanwhile: str, after: str | None
 ) -> None:
     file = tmp_path / "monitor.pid"
     if before is not None:
         file.write_text(before)
     charge = Charge(node("a"), {"relay": str(tmp_path / "none"), "space": "one"}, Rules(), 1.0)
-    with closing(Page.new()) as page:
-        supervisor = Supervisor(page, charge, pid_file=file)
-        page.words[BYE] = Bye.SETTLED
-        supervisor.start()
-        pid = f"{supervisor.pid}\n"
-        held = file.read_text()
-        supervisor.close(TIMEOUT_S)
+    for _ in range(2):  # the second call finds what the first one left
+        with closing(Page.new()) as page:
+            supervisor = Supervisor(page, charge, pid_file=file)
+            page.words[BYE] = Bye.SETTLED
+            supervisor.start()
+            pid = f"{supervisor.pid}\n"
+            held = file.read_text()
+            supervisor.close(TIMEOUT_S)
     assert held == (pid if meanwhile == "pid" else meanwhile)
     assert (file.read_text() if file.exists() else None) == (pid if after == "pid" else after)
-    assert [each for each in caplog.messages if "left as it is" in each] == caplog.messages[: before == "host: n1\n"]
+    assert sum("holds something else, and is left as it is" in each for each in caplog.messages) == 2 * (
+        meanwhile != "pid"
+    )
 
 
 SHORT_OF_DESCRIPTORS = """
