@@ -210,7 +210,9 @@ def timed_of(world: World, place: int) -> list[Move]:
     if rank.starved:
         return [Move("has time again", place), *(Move(what, place) for what in _late_monitor(world, rank))]
     due = [each for each in deadlines(rank.call) if each not in rank.passed and not _too_often(each)]
-    if due:
+    marked = [each for each in due if each.timer is Timer.MOVING]  # with a mark, which user code leaves or does not
+    found += (Move("time passes", place, each) for each in marked)
+    if due := [each for each in due if each not in marked]:
         found.append(Move("time passes", place, min(due, key=lambda each: each.after_s)))
     if rank.cut_off:
         found.append(Move("is reached again", place))
