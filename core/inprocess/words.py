@@ -209,7 +209,7 @@ class Timer(Enum):
     STEADY = "steady"
     """User code has run so long that its next failure repeats no earlier one."""
     MOVING = "moving"
-    """User code marks progress so long after it began that its next hang repeats no earlier one."""
+    """User code marks progress `repeat_window` after it began, so its next hang repeats no earlier one."""
 
     __hash__ = object.__hash__  # members are single objects; Enum's own hash is a call in Python
 

@@ -124,6 +124,7 @@ def test_a_pid_file_that_was_there_stays(
     if before is not None:
         file.write_text(before)
     charge = Charge(node("a"), {"relay": str(tmp_path / "none"), "space": "one"}, Rules(), 1.0)
+    held = pid = ""
     for _ in range(2):  # the second call finds what the first one left
         with closing(Page.new()) as page:
             supervisor = Supervisor(page, charge, pid_file=file)
