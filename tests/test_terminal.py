@@ -46,6 +46,7 @@ OUTLETS = {
     "adapters/torch/telemetry.py": "printed; torch's events are JSON, which spells control characters out",
     "adapters/torch/torchrun_plugin.py": "printable",
     "cli/campaigns.py": "printed",
+    "cli/completion.py": "printable",
     "cli/launch.py": "printed",
     "cli/main.py": "the streams are opened and flushed",
     "cli/render/last_line.py": "printed",
