@@ -12,7 +12,7 @@ from attrs import evolve
 
 from elastic.core.inprocess import Phase, Settings
 from elastic.core.inprocess.monitoring import Kill, Quit, SayDead, SayEnd, SayLeave, Terminate, Want
-from elastic.core.inprocess.state import Aborting
+from elastic.core.inprocess.state import HANG, Aborting
 from elastic.core.inprocess.words import Deadline, Raised, Reason, Span, Timer
 from elastic.core.properties.law import Strength
 from elastic.core.sim.calls import gate_words as gate
@@ -81,6 +81,17 @@ def test_i20_no_limit_passes_early_or_for_time_in_which_the_host_stood_still() -
     broken("I20", lambda: marked.took(TRAINS, SOFT, TRAINS, 61.0))
     still.stands_still(0, 70.0)
     broken("I20", lambda: still.took(TRAINS, SOFT, TRAINS, 70.0))
+
+
+def test_i20_user_code_that_hung_before_has_got_on_at_a_mark_alone() -> None:
+    hung = changed(TRAINS, call=evolve(TRAINS.ranks[0].call, mark=HANG, barren=1))
+    moving = Move("time passes", 0, limit(Timer.MOVING, hung))
+    broken("I20", lambda: laws(hung).took(hung, moving, hung, 60.0))
+    early, due = laws(hung), laws(hung)
+    for judge, marked_at in ((early, 59.0), (due, 60.0)):
+        judge.took(hung, Move("main thread enters a section", 0), hung, marked_at)
+    broken("I20", lambda: early.took(hung, moving, hung, 60.0))
+    due.took(hung, moving, hung, 60.0)
 
 
 def test_i20_a_signal_that_is_repeated_and_a_limit_that_has_just_ended_are_not_judged() -> None:
