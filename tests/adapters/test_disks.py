@@ -74,6 +74,7 @@ WAITS = {
     "adapters/workers/start/run_path.py:record": WORKER,
     "adapters/workers/watch/stacks.py:_opened": NO_FILE,
     "cli/launch.py:_stderr": NO_FILE,
+    "cli/option.py:Helpful.format_epilog": "no file: the text of a help",
     "cli/main.py:_fill_standard_streams": NO_FILE,
     "cli/main.py:_let_go": NO_FILE,
     "cli/replay.py:_draw": COMMAND,

@@ -12,6 +12,7 @@ MAKERS = {"threading.Timer", "_thread.start_new_thread", "ThreadPoolExecutor", "
 GUARDED_OTHERWISE = {
     "adapters/bounded_server.py": "a mix-in that starts its threads by threads.start",
     "adapters/simulations/campaign.py": "a worker of the simulator, on which no job depends",
+    "adapters/store/relay/agents_here.py": "a command, which asks one agent after the other if it has no thread",
     "adapters/store/tcpstore/store_host.py": "the store's helper, whose parent says that it did not come up",
 }
 """Files that start threads by themselves, each with the reason why that is all right."""

@@ -22,6 +22,7 @@ THREAD = "its thread is told to end, and what it may wait for is bounded or clos
 QUEUE = "a thread of its own: a last item ends it, and whoever joins it has a limit or is on this list"
 THERE = "the queue is not empty, and nobody else takes from it"
 DEAD = "the process is dead, and nobody else traces it: the kernel says so"
+LAST = "its thread has said that it is over, as its last act"
 BOUNDED = {
     "adapters/bounded_server.py:close": THREAD,
     "adapters/disk.py:_run": QUEUE,
@@ -62,6 +63,8 @@ BOUNDED = {
     "adapters/workers/output/pump.py:_files_closed": THERE,
     "adapters/workers/start/spawner.py:_reaped": DEAD,
     "adapters/workers/start/spawner.py:_reaped 2": DEAD,
+    "cli/api/job.py:__init__": LAST,
+    "cli/api/job.py:_ends_within": LAST,
 }
 
 

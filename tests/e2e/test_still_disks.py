@@ -108,6 +108,7 @@ def test_a_disk_that_stands_still_from_the_start_costs_the_files_until_it_answer
         job.says("has not answered for 2 s: the trace waits for it")
         job.open_gate(0)
         job.hears(1)
+    assert comes_true(lambda: all(any(disk.path.glob(made)) for made in ("logs/*", "traces/*.ndjson")))
     job.open_gate(1)
     job.hears(1)
     (log,) = disk.path.glob("logs/*/attempt_2/0/stdout.log")

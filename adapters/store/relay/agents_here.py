@@ -40,8 +40,11 @@ class JobHere:
 def jobs_here(clock: Clock) -> tuple[Sequence[JobHere], int]:
     """Return the jobs of this user's agents on this host, and how many agents have not answered."""
     paths = sockets_here()[:_AGENTS_MAX]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        asked = list(pool.map(lambda path: _asked(path, clock), paths))
+    try:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            asked = list(pool.map(lambda path: _asked(path, clock), paths))
+    except RuntimeError:  # no thread can be started
+        asked = [_asked(path, clock) for path in paths]
     found = {(each.run_id, each.store, each.path if each.store == IN_MEMORY else ""): each for each in asked if each}
     return sorted(found.values(), key=lambda job: (job.run_id, job.store)), asked.count(None)
 

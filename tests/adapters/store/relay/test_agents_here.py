@@ -119,6 +119,15 @@ def test_agents_of_one_job_are_one_and_jobs_in_memory_are_told_apart() -> None:
     assert found() == []
 
 
+def test_a_host_without_a_free_thread_is_asked_one_agent_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(count: int) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with agent("a"), agent("b", "gpu-01:29400"):
+        monkeypatch.setattr(agents_here, "ThreadPoolExecutor", none)
+        assert found() == [("a", "in memory"), ("b", "gpu-01:29400")]
+
+
 def test_who_asks_reads_and_writes_the_agents_register_and_not_one_of_their_workers() -> None:
     with agent("train") as (_, store):
         ((job,), silent) = jobs_here(SystemClock())
