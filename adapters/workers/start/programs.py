@@ -16,7 +16,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 
 from ...secret_variables import without_secrets
@@ -30,19 +31,24 @@ _BINFMT = Path("/proc/sys/fs/binfmt_misc")
 _NO_MODULE, _NO_MAIN = 3, 4
 _MISSING = f"""
 import importlib.util, sys
-name = sys.argv[1]
+
+def missing(parts):
+    for end in range(1, len(parts) + 1):
+        spec = importlib.util.find_spec(".".join(parts[:end]))
+        if spec is None:
+            return {_NO_MODULE} if end < len(parts) else {_NO_MAIN}
+        if spec.loader is not None or spec.submodule_search_locations is None:
+            return 0
+    return 0
+
 try:
-    spec = importlib.util.find_spec(name)
-    missing = {_NO_MODULE} if spec is None else 0
-    if spec and spec.submodule_search_locations is not None and not importlib.util.find_spec(name + ".__main__"):
-        missing = {_NO_MAIN}
-except ModuleNotFoundError as error:
-    missing = {_NO_MODULE} if error.name and f"{{name}}.".startswith(f"{{error.name}}.") else 0
+    code = missing([*sys.argv[1].split("."), "__main__"])
 except BaseException:
-    missing = 0
-sys.exit(missing)
+    code = 0
+sys.exit(code)
 """
-"""This program says by its exit code that a module is not there. What else goes wrong, the worker shows better."""
+"""This program says by its exit code that a module is not there. It imports namespace packages only, and these have no code:
+what a package's code finds or does wrong, the worker shows."""
 _ASKED_S = 30.0
 _FIRST_LINE_MAX = 256
 """The kernel reads so much of a `#!` line."""
@@ -63,9 +69,10 @@ def check_script(path: str) -> None:
 
 
 def check_module(name: str, environment: Mapping[str, str]) -> None:
-    """Raise CannotStart if `python -m name` has nothing to run with this environment. A package's code may say where its
-    modules are, so Python itself is asked where no file shows it."""
-    if _is_there(name, environment.get("PYTHONPATH", "")):
+    """Raise CannotStart if `python -m name` has nothing to run with this environment. Python itself is asked before a
+    refusal, for the environment may change where it looks. No code of a package runs, so what that alone can tell is left
+    to the worker."""
+    if _may_be_there(name, environment.get("PYTHONPATH", "")):
         return
     try:
         asked = subprocess.run(
@@ -84,18 +91,28 @@ def check_module(name: str, environment: Mapping[str, str]) -> None:
         raise CannotStart(f"{name}: a package without a __main__ module, so it cannot be executed")
 
 
-def _is_there(name: str, pythonpath: str) -> bool:
-    """Return True if a file is seen that `python -m name` runs. Nothing is imported."""
-    parts, path = name.split("."), ["", *filter(None, pythonpath.split(":")), *sys.path]
-    for end in range(1, len(parts) + 2):
-        full = ".".join((*parts, "__main__")[:end])
-        spec = PathFinder.find_spec(full, path)
-        if spec is None:
-            return False
-        if spec.submodule_search_locations is None:
-            return end >= len(parts)
-        path = list(spec.submodule_search_locations)
-    return False
+def _may_be_there(name: str, pythonpath: str) -> bool:
+    """Return True if this process finds the module, or a package whose code says what is in it. Nothing is imported."""
+    path: Sequence[str] = ["", *filter(None, pythonpath.split(":")), *sys.path]
+    try:
+        for part in (*name.split("."), "__main__"):
+            spec = PathFinder.find_spec(
+                part, path
+            )  # by its last name: the folders of a full name are asked of its parent
+            if spec is None:
+                break
+            if not _is_namespace(spec):
+                return True
+            path = list(spec.submodule_search_locations or ())
+        spec = find_spec(name.partition(".")[0])  # asks the finders of editable installs as well
+        return spec is not None and not _is_namespace(spec)
+    except Exception:  # noqa: BLE001 (a finder is anybody's code)
+        return False
+
+
+def _is_namespace(spec: ModuleSpec) -> bool:
+    """Return True for folders without an `__init__.py`: no code can say what else is in them."""
+    return spec.loader is None and spec.submodule_search_locations is not None
 
 
 def check_descriptors(count: int) -> None:

@@ -153,10 +153,21 @@ def lacks(name: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", ["json.tool", "this", "zipfile", "mine", "mine.deep", "mine.deep.est", "spread.one", "odd.where"]
+    "name",
+    [
+        "json.tool",
+        "this",
+        "zipfile",
+        "mine",
+        "mine.deep",
+        "mine.deep.est",
+        "spread.one",
+        "spread.deep.one",
+        "odd.where",
+    ],
 )
 def test_a_module_that_python_would_run_is_not_held_up(name: str, tmp_path: Path) -> None:
-    for folder in ("mine", "mine/deep", "spread", "odd", "elsewhere"):
+    for folder in ("mine", "mine/deep", "spread", "spread/deep", "odd", "elsewhere"):
         (tmp_path / folder).mkdir()
     for file in (
         "mine/__init__",
@@ -165,6 +176,7 @@ def test_a_module_that_python_would_run_is_not_held_up(name: str, tmp_path: Path
         "mine/deep/__main__",
         "mine/deep/est",
         "spread/one",
+        "spread/deep/one",
     ):
         (tmp_path / f"{file}.py").touch()
     (tmp_path / "elsewhere" / "where.py").touch()
@@ -173,29 +185,64 @@ def test_a_module_that_python_would_run_is_not_held_up(name: str, tmp_path: Path
 
 
 def test_a_module_that_is_not_there_is_named_before_any_worker_runs(tmp_path: Path) -> None:
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "__init__.py").touch()
-    (tmp_path / "single.py").touch()
-    for name in ("no", "no.such.module", "json.nothing", "package.nothing", "single.nothing", "single.nothing.at.all"):
+    (tmp_path / "spread" / "deep").mkdir(parents=True)
+    for name in ("no", "no.such.module", "spread.nothing", "spread.deep.nothing.at.all"):
         assert lacks(name, tmp_path) == f"{name}: no such module in HERE, and none is installed"
     no_main = "a package without a __main__ module, so it cannot be executed"
-    assert lacks("package", tmp_path) == f"package: {no_main}" and lacks("json", tmp_path) == f"json: {no_main}"
+    assert lacks("spread", tmp_path) == f"spread: {no_main}"
+    assert lacks("spread.deep", tmp_path) == f"spread.deep: {no_main}"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..train", "spread..one", "__main__.one"])
+def test_a_name_that_no_module_can_have_is_left_to_the_worker_and_ends_no_agent(name: str, tmp_path: Path) -> None:
+    (tmp_path / "spread").mkdir()
+    assert lacks(name, tmp_path) in ("", f"{name}: no such module in HERE, and none is installed")
 
 
 @pytest.mark.parametrize(
-    "text", ["import nothing_installed", "raise RuntimeError", "import sys; sys.exit(3)", "syntax error"]
+    "name", ["package", "package.nothing", "package.nothing.at.all", "single.nothing", "json.nothing"]
 )
-def test_what_a_package_s_own_code_does_wrong_is_left_to_the_worker(text: str, tmp_path: Path) -> None:
+def test_what_only_an_import_of_a_package_can_tell_is_left_to_the_worker(name: str, tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "__init__.py").write_text(text)
-    assert lacks("package.nothing", tmp_path) == ""
+    for path in (tmp_path / "package" / "__init__.py", tmp_path / "single.py"):
+        path.write_text("import pathlib; pathlib.Path(__file__ + '.imported').touch()")
+    assert lacks(name, tmp_path) == ""
+    assert not list(tmp_path.rglob("*.imported"))
 
 
-def test_a_package_that_takes_long_to_import_holds_up_no_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "__init__.py").write_text("import time; time.sleep(600)")
+FINDER = """
+import sys
+from importlib.util import spec_from_file_location
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return spec_from_file_location(name, {file!r}) if name == "editable" else None
+sys.meta_path.append(Finder)
+"""
+
+
+@pytest.mark.parametrize("is_the_agent_s", [True, False])
+def test_a_package_that_a_finder_of_its_own_finds_is_not_imported_before_the_worker_does(
+    is_the_agent_s: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (package := tmp_path / "elsewhere" / "source").mkdir(parents=True)
+    (package / "__init__.py").write_text("import pathlib; pathlib.Path(__file__ + '.imported').touch()")
+    (package / "train.py").touch()
+    finder = FINDER.format(file=str(package / "__init__.py"))
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    if is_the_agent_s:
+        exec(finder, {})
+        monkeypatch.setattr(programs, "_MISSING", "raise SystemExit(3)")  # so nobody else is asked
+    else:
+        (tmp_path / "sitecustomize.py").write_text(finder)
+    assert lacks("editable.train", tmp_path) == ""
+    assert not list(tmp_path.rglob("*.imported"))
+
+
+def test_a_python_that_takes_long_to_start_holds_up_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import time; time.sleep(600)")
     monkeypatch.setattr(programs, "_ASKED_S", 0.5)
-    assert lacks("package.nothing", tmp_path) == ""
+    assert lacks("no", tmp_path) == ""
 
 
 def test_a_missing_setpriv_is_said_with_the_package_it_is_part_of(tmp_path: Path) -> None:
