@@ -2,7 +2,7 @@
 
 Such a worker runs the main module again, under another name, and finds functions and classes in it by their names. That
 fails where the module has no file, or binds a name under its main guard. A module that launches outside of one launches in
-each worker again. Only what is certain is refused: a launch below any other condition is left alone.
+each worker again. Only what is certain is refused: a call that is a statement of its own, below no condition of any kind.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -20,6 +21,9 @@ _FORK = "write start_method='fork'"
 _NO_MODULE = (
     "workers cannot import the program's main module (a notebook, python -c, standard input, a package's __main__)"
 )
+_UNCONDITIONAL = ast.Expr | ast.Assign | ast.With | ast.Try | ast.ClassDef
+_READ_S = 0.05
+"""The start of a process is known to 10 ms, and the change of a file to 4 or 10 ms."""
 _GUARDED = "is defined under if __name__ == '__main__', which workers do not run"
 
 
@@ -32,17 +36,25 @@ def why_not(used: Sequence[str], preparation: Mapping[str, Any]) -> str | None:
         return f"{used[0]}: {_NO_MODULE}; {_FORK}, or define it in a module" if used else None
     file = path or getattr(sys.modules[_MAIN], "__file__", None)
     try:
-        tree = ast.parse(Path(file).read_bytes()) if file else None
+        tree = ast.parse(Path(file).read_bytes()) if file and not _has_changed(file) else None
     except (OSError, ValueError, SyntaxError):  # no source: nothing is known of it
         return None
     return (_under_the_guard(tree, used) or _launches_again(tree, str(file))) if tree else None
+
+
+def _has_changed(file: str) -> bool:
+    """Return True if this file may be another one than the one that this process runs."""
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return time.time() - os.stat(file).st_mtime < age - _READ_S
 
 
 def _under_the_guard(tree: ast.Module, used: Sequence[str]) -> str | None:
     guards = [each for each in tree.body if isinstance(each, ast.If) and _is_guard(each.test)]
     guarded = {name for guard in guards for each in guard.body for name in _bound(each)}
     others = {name for each in tree.body if each not in guards for name in _bound(each)}
-    for name in used:
+    others |= {name for guard in guards for each in guard.orelse for name in _bound(each)}
+    for name in () if "*" in others else used:
         if name.partition(".")[0] in guarded - others:
             return f"{name}: {_GUARDED}; define it above, or {_FORK}"
     return None
@@ -51,22 +63,45 @@ def _under_the_guard(tree: ast.Module, used: Sequence[str]) -> str | None:
 def _launches_again(tree: ast.Module, file: str) -> str | None:
     """Return what is wrong with a launch that each import of the main module would repeat."""
     line = _line_of_the_main_module()
-    body: Sequence[ast.stmt] = tree.body if line else ()
-    while inner := next((each for each in body if each.lineno <= line <= (each.end_lineno or 0)), None):
-        if isinstance(inner, ast.If | ast.Match):
+    body: Sequence[ast.stmt] = tree.body
+    plain = None
+    while inner := [each for each in body if each.lineno <= line <= (each.end_lineno or 0)]:
+        if len(inner) > 1 or not isinstance(inner[0], _UNCONDITIONAL):
             return None
-        body = list(_statements(inner))
-    if not line:
+        plain, body = inner[0], _statements(inner[0])
+    if plain is None or not _is_call(plain):
         return None
     again = "workers import this program, and would launch again there"
     return f"{os.path.basename(file)}, line {line}: {again}; put it under if __name__ == '__main__', or {_FORK}"
 
 
+def _is_call(statement: ast.stmt) -> bool:
+    """Return True if the statement calls, whatever the module's name is. A with statement is its first line here."""
+    match statement:
+        case ast.With():
+            calls = [item.context_expr for item in statement.items]
+        case ast.Expr(value) | ast.Assign(value=value):
+            calls = [value]
+        case _:
+            return False
+    parts = [part for each in calls for part in ast.walk(each)]
+    return all(isinstance(each, ast.Call) for each in calls) and not any(_may_ask(part) for part in parts)
+
+
+def _may_ask(part: ast.AST) -> bool:
+    return isinstance(part, ast.BoolOp | ast.IfExp | ast.comprehension) or (
+        isinstance(part, ast.Name) and part.id == "__name__"
+    )
+
+
 def _line_of_the_main_module() -> int:
-    """Return the line at which the main module's own code stands now; 0 if the launch was not called from there."""
+    """Return the line at which the main module's own code stands now; 0 if the launch was not called from there. Code that
+    exec runs in the main module has lines of its own."""
+    main = sys.modules[_MAIN].__dict__
     frame: FrameType | None = sys._getframe()
     while frame:
-        if frame.f_code.co_name == "<module>" and frame.f_globals is sys.modules[_MAIN].__dict__:
+        code = frame.f_code
+        if frame.f_globals is main and code.co_name == "<module>" and code.co_filename == main.get("__file__"):
             return frame.f_lineno
         frame = frame.f_back
     return 0
@@ -103,10 +138,12 @@ def _is_bound(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Store)
 
 
-def _statements(statement: ast.stmt) -> Iterator[ast.stmt]:
-    """Yield the statements that stand in this one."""
-    for each in ast.iter_child_nodes(statement):
-        if isinstance(each, ast.stmt):
-            yield each
-        elif isinstance(each, ast.ExceptHandler):
-            yield from each.body
+def _statements(statement: ast.stmt) -> Sequence[ast.stmt]:
+    """Return the statements in this one that run whenever it does. An exception that is handled may skip the later ones."""
+    match statement:
+        case ast.With(body=body) | ast.ClassDef(body=body):
+            return body
+        case ast.Try(body, handlers, _, last):
+            return [*(body[:1] if handlers else body), *last]
+        case _:
+            return ()

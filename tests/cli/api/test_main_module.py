@@ -25,6 +25,26 @@ IN_THREAD = f"""
     thread.start()
     thread.join()
 """
+MAIN = f"def main():\n    {LAUNCH}"
+INNER_RANK = "".join(f"    {line}\n" for line in RANK.splitlines())
+PROFILED = """
+    profile = cProfile.Profile()
+    profile.run("main()")
+"""
+AUTOMAIN = """
+def automain(function):
+    if function.__module__ == "__main__":
+        function()
+    return function
+"""
+CHANGED = """
+def change():
+    with open(__file__) as file:
+        text = file.read()
+    with open(__file__, "w") as file:
+        file.write("str()\\n" * 99 + text)
+    os.utime(__file__, (2**31, 2**31))
+"""
 CANNOT = "workers cannot import the program's main module"
 
 
@@ -104,7 +124,9 @@ def test_what_is_defined_under_the_main_guard_is_refused(parts: tuple[str, ...],
         ((RANK, LAUNCH.replace("launch", "start")), 8),
         ((RANK, "def main():\n    ", LAUNCH, "main()\n"), 10),
         ((RANK, "with nullcontext():\n    try:\n        ", LAUNCH, "    finally:\n        pass\n"), 10),
-        ((RANK, "try:\n    raise KeyError\nexcept KeyError:\n    ", LAUNCH), 11),
+        ((RANK, MAIN, "exec('main()')\n"), 10),
+        ((RANK, "job = elastic.start(\n    settings\n)(rank)\n"), 8),
+        ((RANK, "with elastic.start(settings)(rank) as job:\n    job and job.wait()\n"), 8),
         (("import math\nelastic.launch(settings)(math.copysign, 1, 2)\n",), 7),
     ],
 )
@@ -121,11 +143,31 @@ def test_a_launch_without_a_main_guard_is_refused(parts: tuple[str, ...], line: 
         (RANK, "if 'RANK' not in os.environ:\n    ", LAUNCH),
         (RANK, "match os.environ.get('RANK'):\n    case None:\n        ", LAUNCH),
         (RANK, "import threading\n", GUARD, IN_THREAD),
+        (RANK, MAIN, "import cProfile\n", GUARD, PROFILED),
+        (RANK, MAIN, "__name__ == '__main__' and main()\n"),
+        (RANK, MAIN, "main() if __name__ == '__main__' else None\n"),
+        (RANK, MAIN, "print(end=''); __name__ == '__main__' and main()\n"),
+        (RANK, MAIN, "[main() for _ in '1' if 'RANK' not in os.environ]\n"),
+        (RANK, MAIN, "while 'RANK' not in os.environ:\n    main()\n    break\n"),
+        (RANK, MAIN, "for _ in range(int('RANK' not in os.environ)):\n    main()\n"),
+        (RANK, MAIN, "try:\n    os.environ['RANK']\nexcept KeyError:\n    main()\n"),
+        (RANK, MAIN, "try:\n    {None: 0}[os.environ.get('RANK')]\n    main()\nexcept KeyError:\n    pass\n"),
+        (
+            RANK,
+            MAIN,
+            "try:\n    assert 'RANK' not in os.environ\nexcept AssertionError:\n    pass\nelse:\n    main()\n",
+        ),
+        (RANK, MAIN, "(lambda name: main() if name == '__main__' else None)(__name__)\n"),
+        (RANK, AUTOMAIN, "@automain\ndef main():\n    ", LAUNCH),
+        (RANK, CHANGED, GUARD, "    change()\n", f"    {LAUNCH}"),
+        (GUARD, INNER_RANK, "else:\n", INNER_RANK, GUARD, f"    {LAUNCH}"),
+        ("from mine import *\n", GUARD, INNER),
         ("if True:\n    def rank():\n        return int(os.environ['RANK'])\n", GUARD, INNER),
         ("try:\n    from nothing import rank\nexcept ImportError as rank:\n    pass\n", RANK, GUARD, f"    {LAUNCH}"),
     ],
 )
 def test_a_program_that_workers_can_import_runs(parts: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import os\n" + RANK)
     done = python(tmp_path, script(tmp_path, *parts))
     assert (done.returncode, done.stdout) == (0, "{0: 0, 1: 1}\n"), done.stderr
 
