@@ -166,7 +166,11 @@ def launched(
     try:
         return _launched(options, program, environment, spawner, said, tells_failure, is_alone, handle)
     except NoThread as error:
-        raise Mistake(f"no agent can run on this host: {error.strerror}") from None
+        raise no_agent(error) from None
+
+
+def no_agent(error: NoThread) -> Mistake:
+    return Mistake(f"no agent can run on this host: {error.strerror}")
 
 
 def _launched(

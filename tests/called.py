@@ -77,6 +77,10 @@ def names(*, function: str, start_method: str, self: str, entrypoint: str) -> st
     return f"{function} {start_method} {self} {entrypoint}"
 
 
+def wait() -> None:
+    stage.wait_for_signal()
+
+
 def end(code: int) -> None:
     sys.exit(code)
 

@@ -50,7 +50,7 @@ class Job(Generic[Returned]):
     def __init__(
         self, run: Callable[[Job[Returned]], dict[int, Returned]], signals: tuple[signal.Signals, ...], grace_s: float
     ) -> None:
-        """Begin. Raises ValueError for a mistake, before anything has started."""
+        """Begin. Raises NoThread, or ValueError for a mistake, before anything has started."""
         self._run, self._signals, self._grace_s, self._owner = run, signals, grace_s, os.getpid()
         self._changed = threading.Condition(threading.RLock())  # a signal's handler may find its own thread in it
         self._stop: Callable[[int], None] | None = None
@@ -62,12 +62,14 @@ class Job(Generic[Returned]):
         self._values: dict[int, Returned] = {}
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run_to_the_end, name="elastic-launch", daemon=True)
-        start(self._thread)
-        atexit.register(self._end_with_program)
+        atexit.register(self._end_with_program)  # before the thread begins, which takes it back at its end
         try:
+            start(self._thread)
             self._await(lambda: self._has_begun or self._is_over(), math.inf)
         except BaseException:
             self._tell(signal.SIGTERM)
+            if not self._thread.is_alive():
+                atexit.unregister(self._end_with_program)
             raise
         if self._is_over():
             self._thread.join()
@@ -217,7 +219,8 @@ class Job(Generic[Returned]):
         """Stop the job of a program that ends. What is left when this takes too long dies with the process."""
         if os.getpid() == self._owner:  # and not in a copy of the process
             self._tell(signal.SIGTERM)
-            self._thread.join(self._grace_s + _EXIT_S)
+            if self._thread.is_alive():
+                self._thread.join(self._grace_s + _EXIT_S)
 
 
 def _rank(attempt: Attempt) -> int:

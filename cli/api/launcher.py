@@ -9,6 +9,7 @@ A mistake in what a launch is called with is a ValueError of one line, before an
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -21,13 +22,14 @@ from ...adapters.inprocess.wrapper.callables import misfit
 from ...adapters.launch_settings import Function, Program
 from ...adapters.report.launch_report import Report
 from ...adapters.terminal import printed
+from ...adapters.threads import NoThread
 from ...adapters.workers.start.function_call import Calling, calling, name_of
 from ...adapters.workers.start.spawner import Spawner
 from ...core.group.state import Unawaited
 from ...core.values import frozen
 from ...core.world import Ending, Verdict
 from ..agent_settings import script_program
-from ..launch import Handle, launched
+from ..launch import Handle, launched, no_agent
 from .exceptions import error, lost_values
 from .job import Job, Run
 from .program_settings import LaunchSettings, options_of, variables_of, without_dashes
@@ -86,7 +88,7 @@ class Start:
         however that ends.
         """
         run, options = _checked(self.settings, entrypoint, arguments, named), options_of(self.settings)
-        return Job(run, options.signals_to_handle, options.grace)
+        return _with_value_errors(_started, run, options.signals_to_handle, options.grace)
 
 
 def _checked(settings: LaunchSettings, entrypoint: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Run:
@@ -100,6 +102,13 @@ def _checked(settings: LaunchSettings, entrypoint: Any, arguments: Sequence[Any]
     name, options = _script(entrypoint, arguments, named), options_of(settings)
     program = _with_value_errors(script_program, options, name, arguments, os.environ)
     return partial(_execute, settings, name, program)
+
+
+def _started(run: Run, signals: tuple[signal.Signals, ...], grace_s: float) -> Job[Any]:
+    try:
+        return Job(run, signals, grace_s)
+    except NoThread as error:
+        raise no_agent(error) from None
 
 
 def _call(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from types import FunctionType
 from typing import Any, Literal
 
@@ -58,17 +59,18 @@ def calling(
 
 @contextmanager
 def _calling(start_method: StartMethod, call: Call, pickled: bytes) -> Iterator[Calling]:
-    function = call.function
-    with TemporaryDirectory(prefix="elastic_") as folder:
+    function, spawner = call.function, None
+    folder = mkdtemp(prefix="elastic_")  # a TemporaryDirectory would go when the program ends, before its job
+    try:
         if pickled:
             Path(folder, CALL).write_bytes(pickled)
         spawner = _spawner(start_method, call, folder)
-        try:
-            module = getattr(function, "__module__", None) or "__main__"
-            yield Calling(Function(name_of(function), folder, sys.executable, module), spawner)
-        finally:
-            if spawner:
-                spawner.close()
+        module = getattr(function, "__module__", None) or "__main__"
+        yield Calling(Function(name_of(function), folder, sys.executable, module), spawner)
+    finally:
+        if spawner:
+            spawner.close()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def name_of(function: Callable[..., Any]) -> str:

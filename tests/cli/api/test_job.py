@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -14,10 +15,11 @@ from typing import Any, assert_type
 
 import called
 import pytest
-from processes import children_of, dies
+from processes import children_of, dies, no_thread_left
 
 import elastic
 from elastic.adapters.workers.start.function_call import StartMethod
+from elastic.cli.api.job import Job
 
 TIMEOUT_S = 30.0
 """Nothing here takes as long."""
@@ -178,6 +180,33 @@ def test_a_mistake_is_raised_by_start_itself(
             begin(settings(**made))(called.end, 0, *further)
 
 
+def jobs_kept() -> list[Job[Any]]:
+    gc.collect()
+    return [each for each in gc.get_objects() if type(each) is Job]
+
+
+def test_without_a_thread_start_and_launch_refuse_alike() -> None:
+    before = jobs_kept()
+    said = r"^no agent can run on this host: .*: this host has no thread"
+    for begin in (elastic.start, elastic.launch):
+        with no_thread_left(), pytest.raises(ValueError, match=said):
+            begin(settings("spawn"))(called.end, 0)
+    assert [job for job in jobs_kept() if job not in before] == []
+
+
+def test_a_job_that_has_ended_is_not_kept() -> None:
+    before = jobs_kept()
+
+    def fail(job: Job[int] | None) -> dict[int, int]:
+        raise ValueError("a mistake")
+
+    for _ in range(100):
+        assert Job[int](lambda job: {}, (), 0.0).wait() == {}
+        with pytest.raises(ValueError, match="a mistake"):
+            Job[int](fail, (), 0.0)
+    assert [job for job in jobs_kept() if job not in before] == []
+
+
 def test_what_is_no_settings_and_no_time_is_refused(gate: Gate) -> None:
     with pytest.raises(ValueError, match=r"^\{\}: no settings; write elastic\.start\("):
         elastic.start({})  # type: ignore[arg-type]
@@ -278,7 +307,41 @@ def test_no_worker_outlives_the_program(how: str, code: int, tmp_path: Path) -> 
     assert ended.stderr.strip().rpartition("\n")[2] == ("KeyError: 'of the program'" if how == "raises" else "")
 
 
+ENDS_AT_ONCE = """
+import sys
+import elastic
+from called import wait
+
+if __name__ == "__main__":
+    settings = elastic.LaunchSettings(nproc_per_node=2, start_method=sys.argv[1], status="off")
+    job = elastic.start(settings)(wait)
+    if sys.argv[2] == "later":
+        job.pids(30)
+"""
+
+
+@pytest.mark.parametrize("when", ["at once", "later"])
+@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+def test_a_program_that_ends_stops_its_job_before_it_removes_the_job_s_files(
+    method: str, when: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(ENDS_AT_ONCE)
+    for _ in range(4):
+        ended = subprocess.run(
+            [sys.executable, "-W", "error::ResourceWarning", script, method, when],
+            env={**os.environ, "PYTHONPATH": os.path.dirname(called.__file__)},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+        assert [*tmp_path.glob("*elastic_*")] == []
+
+
 def test_torch_s_logs_specs_and_a_line_prefix_are_settings(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
 
     specs = DefaultLogsSpecs(log_dir=str(tmp_path / "logs"), tee=Std.OUT, local_ranks_filter={1})
