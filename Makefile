@@ -156,7 +156,7 @@ properties: setup  ## the property tests, as `test` runs them: the same examples
 GATE_TESTS := $(addprefix tests/adapters/inprocess/,gate/test_gate*.py gate/test_injections.py gate/test_bytecode_progress.py rank/test_deadlines.py)
 WRAPPER_TESTS := $(addprefix tests/adapters/inprocess/,wrapper/test_wrapper.py wrapper/test_callables.py beside/test_monitor.py) \
   tests/inprocess/test_callbacks.py tests/e2e/test_inprocess.py tests/e2e/test_inprocess_parameters.py \
-  tests/e2e/test_inprocess_stores.py
+  tests/e2e/test_inprocess_stores.py $(addprefix tests/cli/api/,test_job.py test_main_module.py)
 OTHER_PYTHONS := 3.12 3.13
 PYENV_ROOT ?= $(HOME)/.pyenv
 
@@ -225,7 +225,7 @@ docs: site-tools  ## the documentation site, build/site: no dead link, no page w
 
 .PHONY: man
 man: setup  ## man pages of the commands, build/man: MANPATH=build/man: man elastic-launch
-	.venv/bin/python tools/man_pages.py build/man/man1
+	$(BIN)/python tools/man_pages.py build/man/man1
 
 .PHONY: docs-serve
 docs-serve: site-tools  ## the same site on http://localhost:8000
