@@ -4,8 +4,8 @@
     python3 tools/gpu.py             there, in a copy of the tree with that folder: all of it takes 8 minutes at most
 
 The tests run in an environment under build/gpu that has these wheels. torch, pytest and what they need stay where they are:
-the environment's path ends with their folders. Without a GPU, torch, pytest or the wheels, a line says so, and the exit code
-is 0: nothing was tried, and nothing has failed.
+the environment's path ends with their folders. Without a GPU, torch, pytest, ensurepip or the wheels, a line says so, and
+the exit code is 0: nothing was tried, and nothing has failed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 WHEELS, PLACE = ROOT / "build" / "gpu-wheels", ROOT / "build" / "gpu"
 DRIVER = Path("/dev/nvidiactl")
 LIMIT_S, END_S = 430.0, 20.0
 """How long the tests may take, and their clean-up after that."""
-THEIRS = ("torch", "pytest")
+THEIRS = ("torch", "pytest", "ensurepip")
+"""What this Python must have. Without the last it makes no environments: Debian has it in python3-venv."""
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 CONFIGURATION = f"""[pytest]
 addopts = --import-mode=importlib -ra --durations=0 --durations-min=1 --confcutdir={ROOT}/tests/gpu -p no:cacheprovider
@@ -78,17 +82,26 @@ def tried(python: Path) -> int:
     environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT / "tests")}
     fixture = ("-p", "leftover_processes")  # the tests' own conftest needs more packages
     command: list[str | Path] = [python, "-m", "pytest", "-c", PLACE / "pytest.ini", *fixture, ROOT / "tests" / "gpu"]
-    process = subprocess.Popen(command, env=environment, cwd=ROOT)
-    try:
-        return process.wait(LIMIT_S)
-    except subprocess.TimeoutExpired:
-        print(f"stopped after {LIMIT_S:g} s", flush=True)
-        process.send_signal(signal.SIGINT)  # the tests end what they have started
+    with session(command, env=environment, cwd=ROOT) as process:
         try:
+            return process.wait(LIMIT_S)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:
+            print("interrupted" if isinstance(error, KeyboardInterrupt) else f"stopped after {LIMIT_S:g} s", flush=True)
+        process.send_signal(signal.SIGINT)  # the tests end what they have started
+        with suppress(subprocess.TimeoutExpired):
             process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
         return 1
+
+
+@contextmanager
+def session(command: Sequence[str | Path], **given: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command in a session of its own. What is left of its process group is killed at the end."""
+    with subprocess.Popen(command, start_new_session=True, **given) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def main() -> int:
