@@ -152,7 +152,8 @@ properties: setup  ## the property tests, as `test` runs them: the same examples
 	$(BIN)/pytest property_tests
 
 # The package needs nothing compiled for one Python, so the other Pythons run it from the same links, without torch: the core;
-# what raises into user code, since each Python looks for signals at other places; wrapped calls under the launcher.
+# what raises into user code, since each Python looks for signals at other places; wrapped calls under
+# the launcher; jobs of programs.
 GATE_TESTS := $(addprefix tests/adapters/inprocess/,gate/test_gate*.py gate/test_injections.py gate/test_bytecode_progress.py rank/test_deadlines.py)
 WRAPPER_TESTS := $(addprefix tests/adapters/inprocess/,wrapper/test_wrapper.py wrapper/test_callables.py beside/test_monitor.py) \
   tests/inprocess/test_callbacks.py tests/e2e/test_inprocess.py tests/e2e/test_inprocess_parameters.py \
@@ -161,7 +162,7 @@ OTHER_PYTHONS := 3.12 3.13
 PYENV_ROOT ?= $(HOME)/.pyenv
 
 .PHONY: pythons
-pythons: setup etcd  ## core, property tests and the wrapper on Python 3.12 and 3.13, where pyenv has them
+pythons: setup etcd  ## core, property tests, the wrapper and programs' jobs on Python 3.12 and 3.13, where pyenv has them
 	@for version in $(OTHER_PYTHONS); do \
 	  python=$$(ls -d $(PYENV_ROOT)/versions/$$version.*/bin/python 2>/dev/null | tail -1); \
 	  python=$${python:-$$(command -v /usr/bin/python$$version)}; \
