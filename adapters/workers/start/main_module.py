@@ -21,7 +21,7 @@ _FORK = "write start_method='fork'"
 _NO_MODULE = (
     "workers cannot import the program's main module (a notebook, python -c, standard input, a package's __main__)"
 )
-_UNCONDITIONAL = ast.Expr | ast.Assign | ast.With | ast.Try | ast.ClassDef
+_UNCONDITIONAL = ast.Expr | ast.Assign | ast.Return | ast.With | ast.Try | ast.ClassDef | ast.FunctionDef
 _READ_S = 0.05
 """The start of a process is known to 10 ms, and the change of a file to 4 or 10 ms."""
 _GUARDED = "is defined under if __name__ == '__main__', which workers do not run"
@@ -62,17 +62,22 @@ def _under_the_guard(tree: ast.Module, used: Sequence[str]) -> str | None:
 
 def _launches_again(tree: ast.Module, file: str) -> str | None:
     """Return what is wrong with a launch that each import of the main module would repeat."""
-    line = _line_of_the_main_module()
+    lines = _lines_of_the_main_module()
+    if not lines or not all(_is_sure(tree, line) for line in lines):
+        return None
+    again = "workers import this program, and would launch again there"
+    return f"{os.path.basename(file)}, line {lines[-1]}: {again}; put it under if __name__ == '__main__', or {_FORK}"
+
+
+def _is_sure(tree: ast.Module, line: int) -> bool:
+    """Return True if a plain call stands at this line, below no condition."""
     body: Sequence[ast.stmt] = tree.body
     plain = None
     while inner := [each for each in body if each.lineno <= line <= (each.end_lineno or 0)]:
         if len(inner) > 1 or not isinstance(inner[0], _UNCONDITIONAL):
-            return None
+            return False
         plain, body = inner[0], _statements(inner[0])
-    if plain is None or not _is_call(plain):
-        return None
-    again = "workers import this program, and would launch again there"
-    return f"{os.path.basename(file)}, line {line}: {again}; put it under if __name__ == '__main__', or {_FORK}"
+    return plain is not None and _is_call(plain)
 
 
 def _is_call(statement: ast.stmt) -> bool:
@@ -80,7 +85,7 @@ def _is_call(statement: ast.stmt) -> bool:
     match statement:
         case ast.With():
             calls = [item.context_expr for item in statement.items]
-        case ast.Expr(value) | ast.Assign(value=value):
+        case ast.Expr(value) | ast.Assign(value=value) | ast.Return(ast.expr() as value):
             calls = [value]
         case _:
             return False
@@ -94,17 +99,24 @@ def _may_ask(part: ast.AST) -> bool:
     )
 
 
-def _line_of_the_main_module() -> int:
-    """Return the line at which the main module's own code stands now; 0 if the launch was not called from there. Code that
-    exec runs in the main module has lines of its own."""
+def _lines_of_the_main_module() -> list[int]:
+    """Return the lines at which the main module's code stands now, its own last; none if the launch was not called from
+    there, or through code of this module that reads its name. Code that exec runs in it has lines of its own."""
     main = sys.modules[_MAIN].__dict__
+    lines = list[int]()
     frame: FrameType | None = sys._getframe()
     while frame:
         code = frame.f_code
-        if frame.f_globals is main and code.co_name == "<module>" and code.co_filename == main.get("__file__"):
-            return frame.f_lineno
+        if frame.f_globals is main:
+            is_of_the_file = code.co_filename == main.get("__file__")
+            if is_of_the_file:
+                lines.append(frame.f_lineno)
+            if is_of_the_file and code.co_name == "<module>":
+                return lines
+            if "__name__" in code.co_names:
+                return []
         frame = frame.f_back
-    return 0
+    return []
 
 
 def _is_guard(test: ast.expr) -> bool:
@@ -141,7 +153,7 @@ def _is_bound(name: ast.Name) -> bool:
 def _statements(statement: ast.stmt) -> Sequence[ast.stmt]:
     """Return the statements in this one that run whenever it does. An exception that is handled may skip the later ones."""
     match statement:
-        case ast.With(body=body) | ast.ClassDef(body=body):
+        case ast.With(body=body) | ast.ClassDef(body=body) | ast.FunctionDef(body=body):
             return body
         case ast.Try(body, handlers, _, last):
             return [*(body[:1] if handlers else body), *last]
