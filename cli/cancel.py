@@ -18,8 +18,8 @@ EPILOG = """\b
   elastic cancel --rdzv-endpoint=gpu-01 --rdzv-id=train42
   elastic cancel --rdzv-backend=etcd --rdzv-endpoint=etcd-1:2379 --rdzv-id=train42
 \b
-A job whose agents share a token obeys who has it: set ELASTIC_STORE_TOKEN, or write --rdzv-conf=token_file=FILE.
-In an etcd, its user must be allowed to write. A job without --rdzv-id has the id none.
+If a job's agents share a token, this command needs it too: set ELASTIC_STORE_TOKEN, or write --rdzv-conf=token_file=FILE.
+In an etcd, its user must be allowed to write. The id of a job of several nodes without --rdzv-id is none: --rdzv-id=none.
 \b
 Exit codes:  0 the job is cancelled · 1 it had ended otherwise · 2 a mistake · 3 no such job, no store, or refused
 """

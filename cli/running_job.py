@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from difflib import get_close_matches
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ..adapters.clock import SystemClock
 from ..adapters.store.port import Backend, StoreError
 from ..adapters.store.relay.agents_here import JobHere, jobs_here
+from ..adapters.store.relay.relay_server import parent_here
 from ..adapters.store.runs import Runs
 from ..core.rendezvous import Limits, RendezvousState, Settings, explain
 from ..core.values import frozen
@@ -22,6 +23,9 @@ from .option import Section
 from .places import Place, place
 from .render.text import at, count, say
 from .tokens import store_token
+
+if TYPE_CHECKING:
+    from ..adapters.store.secret import Secret
 
 Read = TypeVar("Read")
 JOB = Section("The job", "PET_")
@@ -51,10 +55,6 @@ class JobOptions:
         "What the store asks of its users: token_file, or an etcd's cacert, cert, key, user and password_file."
     )
 
-    @property
-    def run_id(self) -> str:
-        return self.rdzv_id or "none"
-
 
 @frozen
 class RunningJob:
@@ -72,11 +72,20 @@ class Several(Mistake):
 
     def __init__(self, jobs: Sequence[JobHere]) -> None:
         self.jobs = jobs
-        shown = ", ".join(f"{job.run_id} ({job.store})" for job in jobs[:SHOWN_MAX])
+        stores = {(job.run_id, job.store) for job in jobs}
+        names = [f"{job.run_id} ({job.store}{'' if len(stores) == len(jobs) else _process(job)})" for job in jobs]
+        shown = ", ".join(names[:SHOWN_MAX])
         more = f" and {len(jobs) - SHOWN_MAX} more" if len(jobs) > SHOWN_MAX else ""
         which = f"{count(len(jobs), 'job')} of yours {'runs' if len(jobs) == 1 else 'run'} on this host"
-        option = "--rdzv-id=ID" if len({job.run_id for job in jobs}) == len(jobs) else "--rdzv-endpoint=HOST:PORT"
-        super().__init__(f"which job? {which}: {shown}{more}; write {option}")
+        if len({job.run_id for job in jobs}) == len(jobs):
+            remedy = "write --rdzv-id=ID"
+        elif len(stores) == len(jobs):
+            remedy = "write --rdzv-endpoint=HOST:PORT"
+        elif len({job.run_id for job in jobs}) > 1:
+            remedy = "write --rdzv-id=ID; of those of one name end one by `kill -TERM PROCESS`"
+        else:
+            remedy = "they have one name: end one by `kill -TERM PROCESS`"
+        super().__init__(f"which job? {which}: {shown}{more}; {remedy}")
 
     def say(self) -> None:
         """Print a line for each of the jobs."""
@@ -91,33 +100,77 @@ class Several(Mistake):
                     say(f"job {job.run_id} {at(job.store)} · {told}")
 
 
+def _process(job: JobHere) -> str:
+    return f", process {job.process}" if job.process else ", in another container"
+
+
 @contextmanager
 def opened(options: JobOptions, acts: bool = False) -> Iterator[RunningJob]:
     """Open the job's store; without an endpoint through an agent of the job on this host, or as `elastic launch` finds it.
     `acts`: the job must be named, since the command changes it. Raises Mistake, Several if it is one of several jobs."""
-    if options.rdzv_endpoint is None and options.rdzv_backend != "etcd" and (here := _here(options, acts)):
-        with closing(here.client(SystemClock())) as backend:
-            yield RunningJob(here.run_id, here.store, backend)
-        return
-    where = place(_as_a_node(options, os.environ), os.environ, store_token(options.rdzv_conf, os.environ))
-    run_id = options.rdzv_id or (isinstance(where, Place) and where.run_id) or options.run_id
-    connection = where.open(run_id, SystemClock(), NO_NODE)
-    with closing(connection.backend) as backend:
-        yield RunningJob(run_id, where.name, backend, connection.runs)
+    job = _found(options, acts)
+    with closing(job.backend):
+        yield job
 
 
-def _here(options: JobOptions, acts: bool) -> JobHere | None:
-    """Return the job on this host that is meant; None if there is none. Raises Several."""
+def _found(options: JobOptions, acts: bool) -> RunningJob:
+    """Return the job that is meant: by an agent here if one has its name, else in its store. Of a job that only Slurm names
+    the store is asked before another job of this host is taken. Raises Mistake, Several."""
+    is_local = options.rdzv_endpoint is None and options.rdzv_backend != "etcd"
+    jobs = _jobs_here() if is_local else ()
+    if options.rdzv_id and (called := [job for job in jobs if job.run_id == options.rdzv_id]):
+        return _only(called)
+    environments = _environments() if is_local else (os.environ,)
+    of_slurm = [slurm.run_id(each) for each in environments if is_local and slurm.endpoint(each)]
+    for name in () if options.rdzv_id else of_slurm:
+        if called := [job for job in jobs if job.run_id == name]:
+            return _only(called)
+    guessed = () if options.rdzv_id else jobs
+    if guessed and not of_slurm:
+        return _only(guessed, acts)
+    token = store_token(options.rdzv_conf, os.environ)
+    for environment in environments if guessed else environments[:-1]:
+        job = _in_store(options, environment, token, acts)
+        with ExitStack() as unless_there:
+            unless_there.callback(job.backend.close)
+            with suppress(StoreError):
+                if job.backend.get().state:
+                    unless_there.pop_all()
+                    return job
+    return _only(guessed, acts) if guessed else _in_store(options, environments[-1], token, acts)
+
+
+def _environments() -> Sequence[Mapping[str, str]]:
+    """Return the environments that may name the job: this one, and in a later step of a job of Slurm also that of its
+    first, in which the launchers may be."""
+    first = {name: text for name, text in os.environ.items() if name != "SLURM_STEP_NODELIST"}
+    is_later = slurm.endpoint(os.environ) and slurm.run_id(first) != slurm.run_id(os.environ)
+    return (os.environ, first) if is_later else (os.environ,)
+
+
+def _jobs_here() -> Sequence[JobHere]:
     jobs, silent = jobs_here(SystemClock())
     if silent:
         say(f"elastic: {count(silent, 'agent')} of this host did not answer", err=True)
-    named = options.rdzv_id or (slurm.run_id(os.environ) if slurm.endpoint(os.environ) else None)
-    called = [job for job in jobs if job.run_id == named]
-    if called or options.rdzv_id:
-        jobs, acts = called, False
-    if len(jobs) > 1 or (jobs and acts):
+    return jobs
+
+
+def _only(jobs: Sequence[JobHere], acts: bool = False) -> RunningJob:
+    """Return the only one of these jobs. Raises Several if there are more, or if one that nobody named is to be changed."""
+    if len(jobs) > 1 or acts:
         raise Several(jobs)
-    return jobs[0] if jobs else None
+    return RunningJob(jobs[0].run_id, jobs[0].store, jobs[0].client(SystemClock()))
+
+
+def _in_store(options: JobOptions, environment: Mapping[str, str], token: Secret | None, acts: bool) -> RunningJob:
+    """Return the job as its store has it. Raises Mistake if nothing says where that is, or which job is to be changed."""
+    where = place(_as_a_node(options, environment), environment, token)
+    run_id = options.rdzv_id or (isinstance(where, Place) and where.run_id)
+    if acts and not run_id:
+        raise Mistake("which job? write --rdzv-id=ID; of a job that was started without one ID is none")
+    run_id = run_id or "none"
+    connection = where.open(run_id, SystemClock(), NO_NODE)
+    return RunningJob(run_id, where.name, connection.backend, connection.runs)
 
 
 def register_of(job: RunningJob, command: str) -> RendezvousState | None:
@@ -166,7 +219,8 @@ def _as_a_node(options: JobOptions, environment: Mapping[str, str]) -> LaunchOpt
     """Return the options of a node of this job that would never serve its store. Raises Mistake if nothing says where."""
     master = _variable(environment, "PET_MASTER_ADDR", values.host_or_none)
     if options.rdzv_endpoint is None and master is None and not slurm.endpoint(environment):
-        missing = f"there is no job {options.rdzv_id} of yours here" if options.rdzv_id else "no job of yours runs here"
+        job = f"job {options.rdzv_id}" if options.rdzv_id else "job"
+        missing = f"{parent_here()} has no socket of a {job} of yours"
         raise Mistake(
             f"--rdzv-endpoint is missing: {missing}, so where do the job's nodes meet? write --rdzv-endpoint=HOST[:PORT]"
         )

@@ -29,8 +29,8 @@ EPILOG = """\b
   elastic status --rdzv-endpoint=gpu-01 --rdzv-id=train42 --http=8080
   elastic status --rdzv-backend=etcd --rdzv-endpoint=etcd-1:2379 --rdzv-id=train42 --json
 \b
-Nothing is written to the store. A job whose agents share a token shows itself to who has it: set
-ELASTIC_STORE_TOKEN, or write --rdzv-conf=token_file=FILE. A job without --rdzv-id has the id none.
+Nothing is written to the store. If a job's agents share a token, this command needs it too: set
+ELASTIC_STORE_TOKEN, or write --rdzv-conf=token_file=FILE. The id of a job of several nodes without --rdzv-id is none.
 \b
 Exit codes:  0 it runs, or it succeeded · 1 it failed or was cancelled · 2 a mistake · 3 there is no such job, or no store
 """

@@ -85,7 +85,7 @@ def test_of_several_jobs_status_names_each_and_one_is_cancelled_by_its_name(laun
         assert (refused.returncode, refused.stdout) == (2, "")
         assert "which job? 2 jobs of yours run on this host: one (in memory), two (in memory)" in refused.stderr
     nobody = asks(launch, "cancel", "--rdzv-id=three")
-    assert nobody.returncode == 2 and "there is no job three of yours here" in nobody.stderr
+    assert nobody.returncode == 2 and "has no socket of a job three of yours, so where" in nobody.stderr
     assert asks(launch, "cancel", "--rdzv-id=two").stdout == (
         "job two in memory is cancelled in round 0: 1 node told to stop\n"
     )
@@ -93,6 +93,18 @@ def test_of_several_jobs_status_names_each_and_one_is_cancelled_by_its_name(laun
     assert ended.code == 1 and f"CANCELLED by an operator ({operator_name()})" in ended.err
     assert "job one in memory · round 0" in asks(launch, "status").stdout
     assert codes(end(jobs[:1])) == [0]
+
+
+def test_two_jobs_in_memory_with_one_name_are_told_apart_by_their_agents(launch: Launcher) -> None:
+    jobs = [alone(launch, "--rdzv-id=twin") for _ in range(2)]
+    refused = asks(launch, "cancel", "--rdzv-id=twin")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    first, second = sorted(job.process.pid for job in jobs)
+    assert (
+        f"2 jobs of yours run on this host: twin (in memory, process {first}), twin (in memory, process {second}); "
+        "they have one name: end one by `kill -TERM PROCESS`"
+    ) in refused.stderr
+    assert codes(end(jobs)) == [0, 0]
 
 
 def test_a_job_that_ends_while_it_is_watched_is_shown_to_its_end(launch: Launcher) -> None:
@@ -130,7 +142,8 @@ def test_an_agent_that_was_killed_is_asked_no_more(launch: Launcher) -> None:
     one.process.wait()
     shown = asks(launch, "status")
     assert (shown.returncode, shown.stdout) == (2, "")
-    assert "--rdzv-endpoint is missing: no job of yours runs here" in shown.stderr
+    where = launch.environment.get("TMPDIR", tempfile.gettempdir())
+    assert f"--rdzv-endpoint is missing: {where} has no socket of a job of yours" in shown.stderr
 
 
 def test_under_slurm_the_job_is_found_as_the_launcher_finds_it(launch: Launcher, empty: str) -> None:
@@ -145,9 +158,27 @@ def test_under_slurm_the_job_is_found_as_the_launcher_finds_it(launch: Launcher,
     for variables in (slurm, {**slurm, **elsewhere}):
         shown = asks(launch, "status", **variables)
         assert shown.returncode == 0 and f"job {name} at localhost:{port} · round 0" in shown.stdout, shown
-    assert asks(launch, "cancel", **slurm, **elsewhere).returncode == 0, "Slurm names the job"
+    later = {**slurm, "SLURM_STEP_ID": "1", "SLURM_STEP_NODELIST": "localhost,n2"}
+    for variables in (later, {**later, **elsewhere}):
+        shown = asks(launch, "status", **variables)
+        assert shown.returncode == 0 and f"job {name} at localhost:{port} · round 0" in shown.stdout, shown
+    assert asks(launch, "cancel", **later, **elsewhere).returncode == 0, "Slurm names the job"
     assert one.ends().code == 1
     assert codes(end([other])) == [0]
+
+
+def test_under_slurm_the_job_s_store_is_asked_before_another_job_is_guessed(launch: Launcher, empty: str) -> None:
+    port = free_port()
+    slurm = {"SLURM_JOB_ID": str(100_000 + port - PORTS[0]), "SLURM_JOB_NODELIST": "localhost"}
+    other = alone(launch, "--rdzv-id=other")
+    guessed = asks(launch, "status", **slurm)
+    assert guessed.returncode == 0 and "job other in memory" in guessed.stdout, "Slurm's job has no store"
+    assert asks(launch, "cancel", **slurm).returncode == 2, "nothing acts on a guess"
+    one = launch("--nnodes=1:2", "--rdzv-conf=last_call_timeout=0", STAY, environment={**slurm, "TMPDIR": empty})
+    one.hears(1)
+    shown = asks(launch, "status", **slurm)
+    assert shown.returncode == 0 and f"job {slurm['SLURM_JOB_ID']}.0 at localhost:{port}" in shown.stdout
+    assert codes(end([one, other])) == [0, 0]
 
 
 def test_by_torch_s_variables_the_job_is_found_as_the_launcher_finds_it(
@@ -159,6 +190,10 @@ def test_by_torch_s_variables_the_job_is_found_as_the_launcher_finds_it(
     for variables in (static, {"PET_RDZV_ENDPOINT": f"localhost:{port}", "PET_RDZV_ID": "none"}):
         shown = asks(launch, "status", TMPDIR=empty, **variables)
         assert shown.returncode == 0 and f"job none at localhost:{port} · round 0" in shown.stdout, shown
+    for words in (["cancel"], ["drain", os.uname().nodename], ["cancel", f"--rdzv-endpoint=localhost:{port}"]):
+        refused = asks(launch, *words, TMPDIR=empty, **static)
+        assert (refused.returncode, refused.stdout) == (2, ""), "nobody named the job"
+        assert "which job? write --rdzv-id=ID" in refused.stderr
     wrong = asks(launch, "status", TMPDIR=empty, PET_MASTER_ADDR="localhost", PET_MASTER_PORT="x")
     assert wrong.returncode == 2 and "PET_MASTER_PORT=x: write a port" in wrong.stderr
     assert codes(end([one])) == [0]

@@ -31,6 +31,8 @@ class JobHere:
     store: str
     path: str
     """The socket of one of its agents here."""
+    process: int
+    """That agent's process; 0 if it cannot be seen from here."""
 
     def client(self, clock: Clock) -> RelayBackend:
         """Return a client of the job's register, through that agent."""
@@ -45,13 +47,15 @@ def jobs_here(clock: Clock) -> tuple[Sequence[JobHere], int]:
             asked = list(pool.map(lambda path: _asked(path, clock), paths))
     except RuntimeError:  # no thread can be started
         asked = [_asked(path, clock) for path in paths]
-    found = {(each.run_id, each.store, each.path if each.store == IN_MEMORY else ""): each for each in asked if each}
-    return sorted(found.values(), key=lambda job: (job.run_id, job.store)), asked.count(None)
+    told = [job for each in asked if each is not None for job in each]
+    found = {(job.run_id, job.store, job.path if job.store == IN_MEMORY else ""): job for job in told}
+    return sorted(found.values(), key=lambda job: (job.run_id, job.store, job.process)), asked.count(None)
 
 
-def _asked(path: str, clock: Clock) -> JobHere | None:
+def _asked(path: str, clock: Clock) -> Sequence[JobHere] | None:
+    """Return the job of the agent at this socket: no job if nobody listens there any more, None if it does not answer."""
     with closing(RelayBackend(path, None, clock, _ANSWER_S)) as client:
         try:
-            return JobHere(*client.job(), path)
-        except StoreError:
-            return None
+            return [JobHere(*client.job(), path, client.process())]
+        except StoreError as error:
+            return [] if isinstance(error.__cause__, (ConnectionRefusedError, FileNotFoundError)) else None

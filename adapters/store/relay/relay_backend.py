@@ -19,7 +19,7 @@ from ...clock import Clock
 from ..notes import Notes
 from ..port import Denied, Found, Heartbeats, Log, OutcomeUnknown, OutOfReach, Place, Shown, StoreError, Unreadable
 from . import relay_protocol as protocol
-from .peers import peer_user
+from .peers import peer_process, peer_user
 
 TIMEOUT_S = 10.0
 """How long an answer may take; the agent's store may be slow."""
@@ -64,6 +64,11 @@ class RelayBackend:
             if self._job is None:
                 raise Unreadable(self._text("an answer to another question"))
             return self._job
+
+    def process(self) -> int:
+        """Return the agent's process; 0 if it cannot be seen from here. Raises StoreError."""
+        with self._asking() as connection:
+            return peer_process(connection)
 
     def get(self) -> Shown:
         return self._saw(self._ask(protocol.Get(), protocol.Stands))

@@ -178,14 +178,27 @@ def _is_too_long(path: str) -> bool:
     return len(os.fsencode(path)) > _SUN_PATH_MAX
 
 
+def parent_here() -> Path:
+    """Return the directory of this user's relays: that for temporary files, or /tmp if paths are too long there."""
+    parent = Path(tempfile.gettempdir())
+    return Path("/tmp") if _is_too_long(str(parent / f"{_PREFIX}12345678" / _socket_name())) else parent
+
+
 def sockets_here() -> list[str]:
-    """Return the sockets of this user's relays on this host, where they lie: in the directory for temporary files, or in
-    /tmp if paths are too long there. Others of the host cannot enter their folders. Those that nobody serves are removed."""
-    parent, name = Path(tempfile.gettempdir()), _socket_name()
-    if _is_too_long(str(parent / f"{_PREFIX}12345678" / name)):
-        parent = Path("/tmp")
+    """Return the sockets of this user's relays on this host. Others of the host cannot enter their folders. Those that
+    nobody serves are removed."""
+    parent, name = parent_here(), _socket_name()
     _remove_left_over(parent, name)
-    return sorted(str(folder / name) for folder in parent.glob(f"{_PREFIX}*") if _is_private(folder))
+    folders = [folder for folder in parent.glob(f"{_PREFIX}*") if _is_private(folder)]
+    return sorted(str(folder / name) for folder in folders if _is_socket(folder / name))
+
+
+def _is_socket(path: Path) -> bool:
+    """Return True for a socket. A folder may be empty, or of another host."""
+    try:
+        return stat.S_ISSOCK(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def _is_private(folder: Path) -> bool:
