@@ -220,9 +220,9 @@ def _as_a_node(options: JobOptions, environment: Mapping[str, str]) -> LaunchOpt
     master = _variable(environment, "PET_MASTER_ADDR", values.host_or_none)
     if options.rdzv_endpoint is None and master is None and not slurm.endpoint(environment):
         job = f"job {options.rdzv_id}" if options.rdzv_id else "job"
-        missing = f"{parent_here()} has no socket of a {job} of yours"
+        missing = f"no {job} of yours was found on this host (in {parent_here()})"
         raise Mistake(
-            f"--rdzv-endpoint is missing: {missing}, so where do the job's nodes meet? write --rdzv-endpoint=HOST[:PORT]"
+            f"--rdzv-endpoint is missing: {missing}; write --rdzv-endpoint=HOST[:PORT] for one that meets elsewhere"
         )
     static = options.rdzv_endpoint is None and master is not None
     return LaunchOptions(

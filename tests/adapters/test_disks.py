@@ -58,6 +58,7 @@ WAITS = {
     "adapters/workers/messages/file_timers.py:FileTimers.close": NO_FILE,
     "adapters/workers/messages/file_timers.py:_made": NO_FILE,
     "adapters/workers/start/function.py:_leave": WORKER,
+    "adapters/workers/start/function_call.py:_calling": "among the temporary files of this host, before anything is started",
     "adapters/workers/output/logs.py:RunDirectory.attempt": DISK,
     "adapters/workers/output/logs.py:RunDirectory.remove_if_unused": DISK,
     "adapters/workers/output/logs.py:_end_of": DISK,

@@ -85,7 +85,7 @@ def test_of_several_jobs_status_names_each_and_one_is_cancelled_by_its_name(laun
         assert (refused.returncode, refused.stdout) == (2, "")
         assert "which job? 2 jobs of yours run on this host: one (in memory), two (in memory)" in refused.stderr
     nobody = asks(launch, "cancel", "--rdzv-id=three")
-    assert nobody.returncode == 2 and "has no socket of a job three of yours, so where" in nobody.stderr
+    assert nobody.returncode == 2 and "no job three of yours was found on this host (in " in nobody.stderr
     assert asks(launch, "cancel", "--rdzv-id=two").stdout == (
         "job two in memory is cancelled in round 0: 1 node told to stop\n"
     )
@@ -143,7 +143,7 @@ def test_an_agent_that_was_killed_is_asked_no_more(launch: Launcher) -> None:
     shown = asks(launch, "status")
     assert (shown.returncode, shown.stdout) == (2, "")
     where = launch.environment.get("TMPDIR", tempfile.gettempdir())
-    assert f"--rdzv-endpoint is missing: {where} has no socket of a job of yours" in shown.stderr
+    assert f"--rdzv-endpoint is missing: no job of yours was found on this host (in {where})" in shown.stderr
 
 
 def test_under_slurm_the_job_is_found_as_the_launcher_finds_it(launch: Launcher, empty: str) -> None:

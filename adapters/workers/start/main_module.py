@@ -16,6 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from ...process_stat import stat
+
 _MAIN = "__main__"
 _FORK = "write start_method='fork'"
 _NO_MODULE = (
@@ -44,8 +46,7 @@ def why_not(used: Sequence[str], preparation: Mapping[str, Any]) -> str | None:
 
 def _has_changed(file: str) -> bool:
     """Return True if this file may be another one than the one that this process runs."""
-    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(stat(os.getpid())[19]) / os.sysconf("SC_CLK_TCK")
     return time.time() - os.stat(file).st_mtime < age - _READ_S
 
 
