@@ -31,10 +31,8 @@ Read = TypeVar("Read")
 JOB = Section("The job", "PET_")
 NO_NODE = Settings(Limits())
 """The settings with which a store is opened; nobody joins here, so their limits bind nobody."""
-
-
 SHOWN_MAX = 8
-"""Of many jobs in a store these many are named."""
+"""The most jobs of a store, or of this host, that a line names."""
 RESTORED_S = 5.0
 """A TCPStore that was started again is empty until the nodes of its job have put the register back: this long at most."""
 

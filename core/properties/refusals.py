@@ -16,15 +16,15 @@ from .pasts import has_lasted
 from .register_laws import beyond_a_loopback, is_beside_another_program
 
 Kept: TypeAlias = bool | Set[Node]
-"""Whether a node is kept out, or by whom: the dead among them keep out nobody who asks for a seat."""
+"""True if a node is kept out; or the nodes that keep it out. A dead one keeps nobody out who asks for a seat."""
 
 
 @frozen
 class RefusalLaw:
-    """What is true of a refusal for one reason. The texts say of the node what it does wrong."""
+    """The law of one reason. Its texts say what a node does wrong that breaks it."""
 
     keeps: Callable[[Held, RendezvousState, Profile], Kept]
-    """Whether, or who, by this register, keeps a node out that arrives like this."""
+    """Returns what keeps a node out, by this register, that arrives with this profile."""
     unjust: str
     """Wrong with a refusal if nothing keeps the node out."""
     ignored: str = ""

@@ -1,5 +1,4 @@
-"""What the owners of the nodes' clients are told, judged by what the clients hold (L12), and what becomes of their requests
-(L14).
+"""The laws of what clients tell their owners, judged by what they hold (L12), and of what becomes of owners' requests (L14).
 
 An owner knows by the notices of its client which register is held, and if the store answers. So each change of these is told
 once, and a register of another life as one that was restored. It waits for the answer to each request, unless it has asked

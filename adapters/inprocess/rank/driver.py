@@ -178,7 +178,7 @@ class Driver:
         self._kept = _Iteration()
         self._last_error: BaseException | None = None
         self._own: dict[core.Reason, BaseException] = {}
-        """What is raised as itself: the exceptions of `finalize` and of the rank policy, by the reason why the call ends."""
+        """By the reason why the call ends: the exceptions of `finalize` and of the rank policy, which the call raises."""
         self._untold: Callable[[], None] | None = None
         """This tells the log of the error with which a span has just ended: the others hear of it first."""
         self._reserved: Reservation | None = None

@@ -96,9 +96,7 @@ def _may_be_there(name: str, pythonpath: str) -> bool:
     path: Sequence[str] = ["", *filter(None, pythonpath.split(":")), *sys.path]
     try:
         for part in (*name.split("."), "__main__"):
-            spec = PathFinder.find_spec(
-                part, path
-            )  # by its last name: the folders of a full name are asked of its parent
+            spec = PathFinder.find_spec(part, path)  # a full name would ask its parent, which is not imported
             if spec is None:
                 break
             if not _is_namespace(spec):
