@@ -200,8 +200,9 @@ def test_by_torch_s_variables_the_job_is_found_as_the_launcher_finds_it(
 
 
 def free_port() -> int:
-    """Return a port that a job of Slurm can have, and that is free."""
-    for port in PORTS:
+    """Return a port that a job of Slurm can have, that is free, and that tests in other processes do not look at first."""
+    first = 50 * os.getpid()
+    for port in (PORTS[(first + number) % len(PORTS)] for number in range(50)):
         with suppress(OSError), socket.create_server(("", port)):
             return port
     pytest.fail("no port is free")
