@@ -17,8 +17,8 @@ from .plain import made, plain
 from .steps import Header, Step, Trace, step_at
 
 NAME = "elastic trace"
-FORMAT = 8
-READERS = {4: "elastic 0.1.0"}
+FORMAT = 9
+READERS = {4: "elastic 0.1.0", 8: "elastic 0.3.0"}
 """Format -> the version of elastic that reads it, for formats that this version does not read."""
 LINE_MAX = 2 * BYTES_MAX
 """A longer line is refused unread."""

@@ -3,6 +3,7 @@
 A trace holds what went *into* the node's client and its group, and what the core decided. It does not hold the node's
 memory: the same functions derive that again from the same inputs. So a step is one function of the core with its arguments
 beside the node itself. A rank that calls a wrapped function is traced in the same way, with its call in place of the group.
+Two steps decide nothing: that workers were started (`Started`), and what one of them came to (`Worked`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from ..inprocess.transition import transition as call_transition
 from ..rendezvous import Ask, Input, Pushed, RendezvousState, Settings, Shown
 from ..rendezvous import step as client_step
 from ..values import frozen
+from ..work import Worked as Worked
+from ..work import told as worked
 from ..world import Life, Node, Profile
 
 
@@ -89,7 +92,7 @@ class Started:
     at: float
 
 
-Step: TypeAlias = Asked | Stepped | CallStepped | Started
+Step: TypeAlias = Asked | Stepped | CallStepped | Started | Worked
 
 
 def step_at(step: Step) -> float:
@@ -106,11 +109,16 @@ def shown(step: Step) -> RendezvousState | None:
             return None
 
 
+def _itself(work: Worked) -> Worked:
+    return work
+
+
 STEPS: Mapping[Callable[..., Any], Callable[..., Step]] = {
     client_step: Asked,
     transition: Stepped,
     call_transition: CallStepped,
     Start: Started,
+    worked: _itself,
 }
 """The function of the core (or the command that was carried out) -> the step that records it."""
 

@@ -123,13 +123,18 @@ def changed(**fields: Any) -> Callable[[bytes], bytes]:
     ("number", "change", "why"),
     [
         (1, lambda line: b"", "line 1: a step before any header"),
-        (1, changed(format=1), "line 1: 'elastic trace' of format 1; this version reads 'elastic trace' of format 8"),
+        (1, changed(format=1), "line 1: 'elastic trace' of format 1; this version reads 'elastic trace' of format 9"),
         (
             1,
             changed(format=4),
             "line 1: 'elastic trace' of format 4 (that is read by elastic 0.1.0); this version reads",
         ),
-        (1, changed(name="other"), "line 1: 'other' of format 8"),
+        (
+            1,
+            changed(format=8),
+            "line 1: 'elastic trace' of format 8 (that is read by elastic 0.3.0); this version reads",
+        ),
+        (1, changed(name="other"), "line 1: 'other' of format 9"),
         (1, changed(node=3), "line 1: a node is wanted, not 3"),
         (3, lambda line: b"\xff\n", "line 3: JSON is malformed"),
         (3, lambda line: b"[]\n", "line 3: Expected `object`"),
