@@ -226,8 +226,8 @@ def _launched(
         report = Report(settings, result, code, clock.now() - status.began_at, of_calls)
         written, lost = _write(report, patience, options.report, directory)
         lines = [*render_report(report, written), *lost]
-        if code == 0 or tells_failure:
-            status.end(lines, well=code == 0 and not lost)
+        last_lines = lines if code == 0 or tells_failure else []
+        status.end(last_lines, well=code == 0 and not lost, tells_failures=report.cause is not None)
         if settings.serves_store and gone_by is not None and isinstance(result.outcome, Drained):
             _serve_on(connection, settings, gone_by, status, handle)
         elif settings.serves_store and code == UNFIT and result.others:

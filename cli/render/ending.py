@@ -20,7 +20,7 @@ from .text import count, first_line, time_of_day
 
 CALLSTACK_LINES = 24
 TAIL_LINES = 10
-ECHOES = 3
+ECHOES = EARLIER = 3
 MISSING = 3
 """How much of each is shown; the report's file has all."""
 
@@ -152,7 +152,7 @@ def _headline(report: Report, verdict: Verdict) -> str:
 
 
 def _rows(report: Report, paths: Sequence[str]) -> list[str]:
-    rows = [*_cause(report), *_earlier(report.earlier), *_echoes(report)]
+    rows = [*_cause(report), *_earlier(report), *_echoes(report)]
     if report.others and report.over_budget:
         rows.append(("others", _others(report)))
     rows.extend(_stacks(report))
@@ -217,13 +217,23 @@ def _words(fault: Fault) -> Sequence[str]:
 
 
 def _echoes(report: Report) -> list[tuple[str, str]]:
-    """Return a row with the other workers of the cause's round that failed."""
-    told = [
-        f"{who(fault.node, fault.host, report.result.state)} rank {fault.rank} {_too(fault)}"
-        for fault in report.echoes[:ECHOES]
-    ]
-    more = [f"{len(report.echoes) - ECHOES} more"] if len(report.echoes) > ECHOES else []
-    return [("failed, too", " · ".join((*told, *more)))] if told else []
+    """Return a row with the other workers of the cause's round that failed: those of one node with one reason together."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for fault in report.echoes:
+        place = who(fault.node, fault.host, report.result.state)
+        groups.setdefault((place, _again(fault, report.cause) or _too(fault)), []).append(fault.rank)
+    told = [f"{place} {_ranks(ranks)} {text}" for (place, text), ranks in list(groups.items())[:ECHOES]]
+    rest = sum(map(len, list(groups.values())[ECHOES:]))
+    return [("failed, too", " · ".join((*told, *([f"{rest} more"] if rest else []))))] if told else []
+
+
+def _again(fault: Fault, cause: Fault | None) -> str:
+    """Return a short reference to the cause, which is told in full, if this failure is the same; else nothing."""
+    return "the same way" if cause and _account(fault) == _account(cause) else ""
+
+
+def _account(fault: Fault) -> tuple[str, ...]:
+    return fault.message, fault.where, fault.remark
 
 
 def _too(fault: Fault) -> str:
@@ -248,7 +258,12 @@ def _others(report: Report) -> str:
 
 
 def _ranks(ranks: Sequence[int]) -> str:
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks[:RANKS]))}{_more(ranks)}"
+    return _listed("rank", ranks)
+
+
+def _listed(thing: str, numbers: Sequence[int]) -> str:
+    """Return `rank 3`, or `rounds 0, 1` and so on; of many the first, and how many there are more."""
+    return f"{thing}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:RANKS]))}{_more(numbers)}"
 
 
 def _stacks(report: Report) -> list[tuple[str, str]]:
@@ -289,22 +304,37 @@ def _more(ranks: Sequence[int]) -> str:
     return f" and {len(ranks) - RANKS} more" if len(ranks) > RANKS else ""
 
 
-def _earlier(faults: Sequence[Fault]) -> list[tuple[str, str]]:
-    told = [f"round {fault.round} rank {fault.rank} {_failure(fault)}" for fault in faults[-3:]]
-    more = [f"{count(len(faults) - 3, 'round')} more"] if len(faults) > 3 else []
-    return [("before that", " · ".join((*more, *told)))] if told else []
+def _earlier(report: Report) -> list[tuple[str, str]]:
+    """Return a row with the failures of the rounds before, equal ones together. Where all are the cause's own the hint says
+    so, and says it alone."""
+    groups: dict[tuple[int, str], list[int]] = {}
+    for fault in report.earlier:
+        groups.setdefault((fault.rank, _again(fault, report.cause) or _failure(fault)), []).append(fault.round)
+    if not groups or (_fails_alike(report) and all(_again(fault, report.cause) for fault in report.earlier)):
+        return []
+    told = [
+        f"{_listed('round', rounds)} rank {rank} {text}" for (rank, text), rounds in list(groups.items())[-EARLIER:]
+    ]
+    rest = sum(map(len, list(groups.values())[:-EARLIER]))
+    return [("before that", " · ".join((*([f"{count(rest, 'round')} more"] if rest else []), *told)))]
 
 
 def _hint(report: Report) -> list[str]:
     """Return what the failures have in common."""
-    if report.cause is None or not report.earlier:
+    if report.cause is None or not _is_one_rank(report):
         return []
-    if not all(cause.is_sure for cause in report.causes):
-        return []
-    all_ = (*report.earlier, report.cause)
-    if len({(fault.host, fault.rank) for fault in all_}) > 1:
-        return []
-    if len({fault.message for fault in all_}) == 1:
-        return [f"rank {report.cause.rank} failed the same way in {len(all_)} rounds: a restart does not help"]
+    rounds = len(report.earlier) + 1
+    if _fails_alike(report):
+        return [f"rank {report.cause.rank} failed the same way in {rounds} rounds: a restart does not help"]
     place = who(report.cause.node, report.cause.host, report.result.state)
-    return [f"rank {report.cause.rank} on {place} failed in {len(all_)} rounds"]
+    return [f"rank {report.cause.rank} on {place} failed in {rounds} rounds"]
+
+
+def _is_one_rank(report: Report) -> bool:
+    """Return True if one rank of one host is the first cause of several rounds, for sure."""
+    is_sure = bool(report.earlier) and all(cause.is_sure for cause in report.causes)
+    return is_sure and len({(cause.fault.host, cause.fault.rank) for cause in report.causes}) == 1
+
+
+def _fails_alike(report: Report) -> bool:
+    return _is_one_rank(report) and len({cause.fault.message for cause in report.causes}) == 1

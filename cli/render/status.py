@@ -51,7 +51,7 @@ from ...core.group.state import (
     Unstartable,
 )
 from ...core.rendezvous import RendezvousState
-from ...core.world import Why, World
+from ...core.world import Fault, Why, World
 from . import sentences
 from .early_losses import EarlyLosses
 from .last_line import DUMB, LastLine, LiveLastLine, Out, PlainLastLine, Wait
@@ -93,6 +93,8 @@ class StatusLines:
         """The workers that ended with 0 while others of this node run on, by local rank."""
         self._ended_due: float | None = None
         """When that is said next."""
+        self._for_the_report: list[Fault] = []
+        """The failures of this world that have a short line: the job ends for them, unless a lost node explains them."""
 
     @property
     def until(self) -> float | None:
@@ -107,8 +109,7 @@ class StatusLines:
             self._begin()
         match news:
             case Recorded(fault):
-                if fault.pid:
-                    self._say(*sentences.failed(fault, self._state))
+                self._failed(fault)
             case Started(world, _, at):
                 self._started(world, at)
             case Step():
@@ -171,10 +172,19 @@ class StatusLines:
             with self._until_reader_is_gone():
                 self._last_line.show(wait, now)
 
-    def end(self, lines: Sequence[str], well: bool) -> None:
-        """Print the last lines. With --status=off, those of a success are left out."""
-        if not (self._quiet and well):
+    def end(self, lines: Sequence[str], well: bool, tells_failures: bool = True) -> None:
+        """Print the last lines. With --status=off, those of a success are left out. Failures were left to these lines: where
+        they do not tell them, they are printed before."""
+        if not tells_failures:
+            self._tell_failures()
+        if lines and not (self._quiet and well):
             self._write(*lines)
+
+    def _tell_failures(self) -> None:
+        """Print in full the failures that were left to a report."""
+        those, self._for_the_report = self._for_the_report, []
+        for fault in those:
+            self._say(*sentences.failed(fault, self._state))
 
     # --- waits
 
@@ -280,12 +290,24 @@ class StatusLines:
                 for text in sentences.killed(before, at):
                     self._say(text)
 
+    def _failed(self, fault: Fault) -> None:
+        """Print a failure: in full if the job goes on, else in short, since the report follows."""
+        limit, world = self._settings.rendezvous.limits.max_restarts, self._world
+        if not fault.pid:
+            return
+        if self._settings.group.alone or world is None or world.failures < limit:
+            self._say(*sentences.failed(fault, self._state))
+        else:
+            self._for_the_report.append(fault)
+            self._say(*sentences.failed_for_good(fault, self._state))
+
     def _breaks(self, step: Step) -> None:
         self._broke_at = self._reaped_at = step.at
         self._early_losses.note((), step.at - self._ran_at)
         self._stopped = len(step.after.running)
 
     def _started(self, world: World, at: float) -> None:
+        self._tell_failures()
         self._ran_at = at
         spent, self._failures = world.failures > self._failures, world.failures
         stopped_s, back_s = self._reaped_at - self._broke_at, at - self._reaped_at

@@ -147,12 +147,33 @@ def test_a_failure_names_the_first_cause_the_earlier_ones_and_the_files() -> Non
         FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
           first cause   gpu-02 rank 5, round 3, 13:05:40: killed by SIGKILL
                         local rank 1, pid 8812, after 12.4 s
-          before that   round 0 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step) · round 1 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step) · round 2 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step)
+          before that   rounds 0, 1, 2 rank 5 exit code 1: RuntimeError: an illegal memory access (train.py:88 in step)
           failed, too   gpu-02 rank 6 killed by SIGABRT
           others        6 workers of that round without a failure on record
           hint          rank 5 on gpu-02 failed in 4 rounds
           details       logs/report.json
-        """  # noqa: E501
+        """
+    )
+
+
+def test_equal_failures_stand_together_and_the_cause_s_own_are_not_told_again() -> None:
+    faults = [evolve(FAULT, round=round, rank=round % 5) for round in range(11)]
+    cause = evolve(KILLED, round=12)
+    alike = [evolve(cause, rank=rank, local_rank=rank) for rank in (6, 7)]
+    elsewhere = [evolve(KILLED, round=12, rank=rank, host="gpu-01", node=Node("gpu-01", 1)) for rank in range(2)]
+    others = [evolve(FAULT, round=12, rank=rank, message=f"OSError: {rank}", where="") for rank in range(2, 4)]
+    shown = told(OVER_BUDGET, *faults, evolve(KILLED, round=11), cause, *alike, *elsewhere, *others)
+    said = "exit code 1: RuntimeError: an illegal memory access (train.py:88 in step)"
+    assert (
+        f"  before that   7 rounds more · rounds 3, 8 rank 3 {said} · rounds 4, 9 rank 4 {said} · round 11 rank 5 the "
+        "same way\n"
+    ) in shown
+    assert (
+        "  failed, too   gpu-02 ranks 6, 7 the same way · gpu-01 ranks 0, 1 the same way · gpu-02 rank 2 exit code 1: "
+        "OSError: 2 · 1 more\n"
+    ) in shown
+    assert (
+        told(OVER_BUDGET, evolve(KILLED, remark="out of memory"), cause).count("killed by SIGKILL: out of memory") == 1
     )
 
 
@@ -163,10 +184,9 @@ def test_a_failure_that_repeats_itself_gives_a_hint() -> None:
         FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
           first cause   gpu-02 rank 5, round 4, 13:05:40: killed by SIGKILL
                         local rank 1, pid 8812, after 12.4 s
-          before that   1 round more · round 1 rank 5 killed by SIGKILL · round 2 rank 5 killed by SIGKILL · round 3 rank 5 killed by SIGKILL
           others        1 worker of that round without a failure on record
           hint          rank 5 failed the same way in 5 rounds: a restart does not help
-        """  # noqa: E501
+        """
     )
 
 
@@ -182,8 +202,8 @@ def test_where_the_cause_is_open_the_report_says_between_which_ranks_and_gives_n
           first cause   rank 5 or rank 3: each says only that a peer is gone or silent
                         gpu-02 rank 5, round 2, 13:05:40: exit code 1: RuntimeError: [/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:33861
                         local rank 1, pid 8812, after 12.4 s
-          before that   round 0 rank 3 exit code 1: RuntimeError: [/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:33861 · round 1 rank 5 exit code 1: RuntimeError: [/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:33861
-          failed, too   gpu-01 rank 3 exit code 1: RuntimeError: [/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:33861
+          before that   round 0 rank 3 the same way · round 1 rank 5 the same way
+          failed, too   gpu-01 rank 3 the same way
           others        6 workers of that round without a failure on record
         """  # noqa: E501
     )
@@ -216,7 +236,7 @@ def test_failures_of_different_ranks_give_no_hint() -> None:
         FAILED: 4 failures, 3 restarts allowed (--max-restarts=3)
           first cause   gpu-02 rank 2, round 1, 13:05:40: killed by SIGKILL
                         local rank 1, pid 8812, after 12.4 s
-          before that   round 0 rank 5 killed by SIGKILL
+          before that   round 0 rank 5 the same way
         """
     )
 

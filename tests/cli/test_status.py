@@ -11,7 +11,7 @@ from narration import FAULT, Story
 from elastic.adapters.report.news import Recorded, Remark, SuspectedHang, TraceLost
 from elastic.core.group import Alone
 from elastic.core.group.state import Beaten, Elapsed, Over, Raised, Reaped, Signalled
-from elastic.core.world import Why
+from elastic.core.world import Origin, Why
 
 
 def test_a_start_is_one_line() -> None:
@@ -85,6 +85,51 @@ def test_a_failure_shows_its_cause_then_its_cost_then_the_time_to_recover() -> N
         elastic  restart 1 of 3: 3 workers stopped in 200 ms, 1 node back in 100 ms, round 1 started · 300 ms in all
         """
     )
+
+
+def fails_for_good() -> Story:
+    """Return the story of a failure after which no restart is left."""
+    story = Story(workers=1)
+    story.starts(0.0, failures=3)
+    story.exits(0, 1, 12.4)
+    story.status.saw(Recorded(FAULT))
+    story.happens(Reaped(story.at(12.6)))
+    story.reads(
+        """
+        elastic  round 0: 1 node, 1 worker, started in 0 ms
+        elastic  gpu-02 rank 5 (local 1, pid 8812) failed: exit code 1 after 12.4 s
+        """
+    )
+    return story
+
+
+def test_a_failure_that_ends_the_job_is_left_to_the_report() -> None:
+    story = fails_for_good()
+    story.status.saw(Recorded(evolve(FAULT, exit_code=7, origin=Origin.RAISE)))
+    story.status.end(["FAILED: 4 failures"], False)
+    assert story.out.getvalue().splitlines()[2:] == ["elastic  FAILED: 4 failures"]
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_failure_that_was_left_to_a_report_is_told_where_none_comes(goes_on: bool) -> None:
+    """A lost node explains it, and the job goes on; or it ends otherwise, by a signal say."""
+    story = fails_for_good()
+    if goes_on:
+        story.starts(12.7, round=1, failures=3)
+    story.status.end(["stopped by SIGTERM"], False, tells_failures=False)
+    assert story.out.getvalue().splitlines()[2:5] == [
+        "elastic  gpu-02 rank 5 (local 1, pid 8812) failed: exit code 1 after 12.4 s",
+        "           RuntimeError: an illegal memory access      train.py:88 in step",
+        "           last lines: logs/job7_x1/attempt_0/1/stderr.log (gpu-02)",
+    ]
+    assert story.out.getvalue().count("illegal") == 1 and story.out.getvalue().endswith("elastic  stopped by SIGTERM\n")
+
+
+def test_where_workers_restart_alone_each_failure_is_told_in_full() -> None:
+    story = Story(alone=Alone(0))
+    story.starts(0.0, failures=3)
+    story.status.saw(Recorded(FAULT))
+    assert "RuntimeError: an illegal memory access" in story.out.getvalue()
 
 
 def test_a_worker_without_an_error_file_shows_only_its_exit() -> None:
