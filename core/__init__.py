@@ -2,9 +2,10 @@
 
 `rendezvous` decides who is in the next round, `ranks` and `policies` turn a world into ranks, `group` says what a node's
 workers do, `inprocess` what a rank's function call does that is restarted inside its process; `world` holds what they share.
+`goodput` says where the time of the nodes went.
 Values in, values out: nothing here reads a clock, a store, a process or chance.
 
-`inprocess` and `policies` are imported when they are used: most agents need neither, and start a tenth sooner.
+`goodput`, `inprocess` and `policies` are imported when they are used: most agents need none, and start a tenth sooner.
 """
 
 from . import group, ranks, rendezvous, world
@@ -12,9 +13,9 @@ from . import group, ranks, rendezvous, world
 TYPE_CHECKING = False  # type checkers take it for True; importing `typing` takes time
 
 if TYPE_CHECKING:
-    from . import inprocess, policies
+    from . import goodput, inprocess, policies
 
-__all__ = ["group", "inprocess", "policies", "ranks", "rendezvous", "world"]
+__all__ = ["goodput", "group", "inprocess", "policies", "ranks", "rendezvous", "world"]
 
 if not TYPE_CHECKING:  # pragma: no branch  (with it, a type checker would accept every name)
 

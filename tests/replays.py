@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from goodputs import imbalances
+
 from elastic.adapters.report.trace_file import lines
 from elastic.core.replay.comparison import Replayed, replayed
 from elastic.core.replay.evidence import broken
@@ -19,7 +21,9 @@ def replays(folder: Path) -> list[Replayed]:
 
 
 def complaints(runs: Sequence[Replayed], forged: bool = False) -> list[str]:
-    """What these traces say that the core does not, and what must hold and does not, unless the register is forged."""
+    """What these traces say that the core does not, where their nodes' time does not add up, and what must hold and does
+    not, unless the register is forged."""
+    wrong = imbalances([run.trace for run in runs])
     differs = [f"{run.trace.header.node} line {run.differs[0]}: {run.differs[1]}" for run in runs if run.differs]
     lives = () if forged else histories(runs)
-    return differs + [str(violation) for history in lives if (violation := broken(history))]
+    return wrong + differs + [str(violation) for history in lives if (violation := broken(history))]

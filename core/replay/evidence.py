@@ -46,25 +46,18 @@ from ..properties.facts import Stepped as GroupStepped
 from ..properties.judge import Judge
 from ..properties.law import Strength
 from ..rendezvous import (
-    Counted,
-    Heartbeats,
     Input,
-    Proposals,
-    Pushed,
     Raise,
     RendezvousState,
     Restore,
-    Shown,
-    Silent,
     Status,
-    Unknown,
     Woke,
     Write,
     drain,
     verify,
     verify_step,
 )
-from ..trace.steps import Asked, CallStepped, Started, Stepped
+from ..trace.steps import ANSWERS, UNANSWERED, Asked, CallStepped, Started, Stepped
 from ..values import frozen
 from ..violation import Violation
 from ..world import WorldId
@@ -73,11 +66,6 @@ from .comparison import Moment, Replayed
 from .history import History, Place, Written, landed, place
 
 BEFORE_ALL: Place = (0, 0, "")
-ANSWERS = (Shown, Heartbeats, Counted, Proposals, Pushed)
-"""What the store answers to a question about the register, or tells by itself."""
-
-UNANSWERED = (Silent, Unknown)
-"""What an agent is fed where the store did not answer."""
 
 Dated = tuple[tuple[Place, int], Fact]
 """A fact and its place: with the write of this version (0), or (1) somewhere after it."""

@@ -65,17 +65,14 @@ def traces(lines: Iterable[bytes]) -> Iterator[Trace]:
     """Yield the traces of one file, one after the other. Raises Corrupt."""
     header: Header | None = None
     steps: list[tuple[int, Step]] = []
-    last: RendezvousState | None = None
     cut = False
-    for number, line in enumerate(lines, 1):
-        if len(line) <= LINE_MAX and (not line.endswith(b"\n") or line.endswith(CUT)):
+    for number, entry in entries(lines):
+        if entry is None:
             cut = True
-            continue
-        entry, last = _checked(number, line, last)
-        if isinstance(entry, Header):
+        elif isinstance(entry, Header):
             if header:
                 yield _trace(header, steps, cut)
-            header, steps, last, cut = entry, [], None, False
+            header, steps, cut = entry, [], False
         elif header:
             steps.append((number, entry))
         else:
@@ -83,6 +80,19 @@ def traces(lines: Iterable[bytes]) -> Iterator[Trace]:
     if header is None:
         raise Corrupt(1, "no header: it is empty, or no trace")
     yield _trace(header, steps, cut)
+
+
+def entries(lines: Iterable[bytes]) -> Iterator[tuple[int, Header | Step | None]]:
+    """Yield the number of each line, with the header or step that it holds; None if it was cut off. Raises Corrupt."""
+    last: RendezvousState | None = None
+    for number, line in enumerate(lines, 1):
+        if len(line) <= LINE_MAX and (not line.endswith(b"\n") or line.endswith(CUT)):
+            yield number, None
+            continue
+        entry, last = _checked(number, line, last)
+        if isinstance(entry, Header):
+            last = None
+        yield number, entry
 
 
 def _trace(header: Header, steps: Sequence[tuple[int, Step]], cut: bool) -> Trace:

@@ -15,7 +15,19 @@ from .. import group, inprocess
 from ..group.state import Command, Event, Start
 from ..group.transition import transition
 from ..inprocess.transition import transition as call_transition
-from ..rendezvous import Ask, Input, Pushed, RendezvousState, Settings, Shown
+from ..rendezvous import (
+    Ask,
+    Counted,
+    Heartbeats,
+    Input,
+    Proposals,
+    Pushed,
+    RendezvousState,
+    Settings,
+    Shown,
+    Silent,
+    Unknown,
+)
 from ..rendezvous import step as client_step
 from ..values import frozen
 from ..work import Worked as Worked
@@ -93,6 +105,13 @@ class Started:
 
 
 Step: TypeAlias = Asked | Stepped | CallStepped | Started | Worked
+
+
+ANSWERS = (Shown, Heartbeats, Counted, Proposals, Pushed)
+"""What the store answers to a question about the register, or tells by itself."""
+
+UNANSWERED = (Silent, Unknown)
+"""What an agent is fed where the store did not answer."""
 
 
 def step_at(step: Step) -> float:

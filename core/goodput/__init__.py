@@ -1,0 +1,47 @@
+"""Where the time of the nodes went, and why: an `Account` follows each agent, a `Book` adds up what it enters.
+
+    follower = follow(header)              # of a trace; or `opened`, `stepped`, `heard` beside an agent that runs
+    for step in steps:
+        follower, entries = take(follower, step)
+    closed(follower.account)               # what is not entered yet
+
+docs/operate.md lists the buckets and the causes.
+"""
+
+from .account import Account, closed, cut, executed, heard, micros, opened, stepped
+from .book import Book, Cause, Loss, Share, added, booked, cause, jobs, losses, of_job
+from .entries import BUCKETS, KINDS, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd
+from .follower import Follower, follow, take
+
+__all__ = [
+    "BUCKETS",
+    "KINDS",
+    "Account",
+    "Book",
+    "Cause",
+    "Culprit",
+    "Entry",
+    "Follower",
+    "Kind",
+    "Loss",
+    "Meeting",
+    "Piece",
+    "Reason",
+    "RoundEnd",
+    "Share",
+    "added",
+    "booked",
+    "cause",
+    "closed",
+    "cut",
+    "executed",
+    "follow",
+    "heard",
+    "jobs",
+    "losses",
+    "micros",
+    "of_job",
+    "opened",
+    "stepped",
+    "take",
+]

@@ -1,0 +1,180 @@
+"""What entries add up to, of one node or of many: the time in each bucket by its cause, and the dearest events.
+
+Only a book says causes. A node hears that a round is over; another node's entries tell whose failure that was. The books of
+parts add up to the book of the whole, in any order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar, assert_never
+
+from attrs import field
+
+from ..evolving import evolve
+from ..values import frozen
+from ..world import Node, Why
+from .entries import KINDS, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd
+
+
+@frozen
+class Share:
+    """A node in a bucket for a reason; `job` is that of a reason that is a round."""
+
+    node: Node
+    bucket: str
+    reason: Reason
+    job: str = ""
+
+
+@frozen
+class Book:
+    """What entries add up to."""
+
+    shares: Mapping[Share, int] = field(factory=dict)
+    """Share -> its microseconds."""
+    began: Mapping[Share, int] = field(factory=dict)
+    """Share -> when its first piece began, in microseconds."""
+    awaited: Mapping[Node, int] = field(factory=dict)
+    """Node -> for how long others waited for it, all added."""
+    ends: Mapping[tuple[str, int], RoundEnd] = field(factory=dict)
+    culprits: Mapping[tuple[str, int, Node], Culprit] = field(factory=dict)
+    meetings: Mapping[Node, Meeting] = field(factory=dict)
+    """Node -> the last job that it met."""
+
+
+def booked(entries: Iterable[Entry], shift: int = 0) -> Book:
+    """Return the sum of these entries. `shift`: microseconds from the node's clock to one that all nodes share."""
+    shares, awaited, began = Counter[Share](), Counter[Node](), dict[Share, int]()
+    ends = dict[tuple[str, int], RoundEnd]()
+    culprits = dict[tuple[str, int, Node], Culprit]()
+    meetings = dict[Node, Meeting]()
+    for each in entries:
+        match each:
+            case Piece(node, start, end, bucket, reason, job, awaits):
+                share = Share(node, bucket, reason, job)
+                shares[share] += end - start
+                began[share] = min(began.get(share, start + shift), start + shift)
+                awaited.update(dict.fromkeys(awaits, end - start))
+            case RoundEnd(job, round):
+                ends[job, round] = _surer(ends.get((job, round), each), each)
+            case Culprit(job, round, node):
+                culprits[job, round, node] = _first(culprits.get((job, round, node), each), each)
+            case Meeting(node):
+                meetings[node] = _last(meetings.get(node, each), each)
+            case other:
+                assert_never(other)
+    return Book(shares, began, awaited, ends, culprits, meetings)
+
+
+def added(one: Book, other: Book) -> Book:
+    """Return the sum of two books."""
+    return Book(
+        _merged(one.shares, other.shares, int.__add__),
+        _merged(one.began, other.began, min),
+        _merged(one.awaited, other.awaited, int.__add__),
+        _merged(one.ends, other.ends, _surer),
+        _merged(one.culprits, other.culprits, _first),
+        _merged(one.meetings, other.meetings, _last),
+    )
+
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+def _merged(one: Mapping[K, T], other: Mapping[K, T], both: Callable[[T, T], T]) -> Mapping[K, T]:
+    return {**one, **{key: both(one[key], value) if key in one else value for key, value in other.items()}}
+
+
+def _surer(one: RoundEnd, other: RoundEnd) -> RoundEnd:
+    """Return the later word of the two: another register may have refunded a failure, or name more nodes as lost."""
+    return max(one, other, key=lambda each: (each.known_at, each.is_drain, each.why.value, str(each.by), each.lost))
+
+
+def _first(one: Culprit, other: Culprit) -> Culprit:
+    return min(one, other, key=lambda each: (each.rank is None, each.rank))
+
+
+def _last(one: Meeting, other: Meeting) -> Meeting:
+    return max(one, other, key=lambda each: (each.number, each.job))
+
+
+def jobs(book: Book) -> tuple[str, ...]:
+    """Return the jobs of the nodes, each once; "" for nodes that no register was shown."""
+    return tuple(sorted({_job_of(book, share.node) for share in book.shares}))
+
+
+def of_job(book: Book, job: str) -> Book:
+    """Return the part of the nodes whose last job this is."""
+    return evolve(
+        book,
+        shares={share: spent for share, spent in book.shares.items() if _job_of(book, share.node) == job},
+        began={share: at for share, at in book.began.items() if _job_of(book, share.node) == job},
+    )
+
+
+def _job_of(book: Book, node: Node) -> str:
+    return book.meetings[node].job if node in book.meetings else ""
+
+
+# --- causes -----------------------------------------------------------------------------------------------------------
+
+
+@frozen
+class Cause:
+    """Why a node was in a bucket. `by` is the node whose write ended the round; of a failure `rank` is the worker's, if its
+    node's trace tells; of a loss `lost` are the names of the nodes, as far as the register tells."""
+
+    kind: Kind
+    job: str = ""
+    round: int | None = None
+    by: Node | None = None
+    rank: int | None = None
+    lost: tuple[str, ...] = ()
+
+
+def cause(book: Book, share: Share) -> Cause:
+    """Return the cause of this share, as far as the book knows. A failure that a loss explains is a loss."""
+    if isinstance(share.reason, Kind):
+        return Cause(share.reason)
+    job, round = share.job, share.reason
+    if (end := book.ends.get((job, round))) is None:
+        return Cause(Kind.UNKNOWN, job, round)
+    if end.why is Why.FAILED and end.by:
+        culprit = book.culprits.get((job, round, end.by))
+        return Cause(Kind.FAILURE, job, round, end.by, culprit.rank if culprit else None)
+    kind = Kind.DRAIN if end.is_drain and end.why is Why.LEFT else KINDS[end.why]
+    return Cause(kind, job, round, end.by, lost=end.lost if kind is Kind.LOSS else ())
+
+
+@frozen
+class Loss:
+    """What one cause took of the nodes' time: microseconds by bucket, and when the first of them began."""
+
+    cause: Cause
+    began: int
+    buckets: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.buckets.values())
+
+
+NO_LOSS = (Kind.NONE, Kind.SPARE, Kind.END)
+"""Causes that nobody would call an event."""
+
+
+def losses(book: Book) -> tuple[Loss, ...]:
+    """Return what each event took, the dearest first."""
+    spent, began = defaultdict[Cause, Counter[str]](Counter), dict[Cause, int]()
+    for share, micros in book.shares.items():
+        its = cause(book, share)
+        if its.kind not in NO_LOSS:
+            spent[its][share.bucket] += micros
+            began[its] = min(began.get(its, book.began[share]), book.began[share])
+    found = [Loss(its, began[its], buckets) for its, buckets in spent.items()]
+    return tuple(
+        sorted(found, key=lambda loss: (-loss.total, loss.began, loss.cause.kind.value, loss.cause.round or 0))
+    )

@@ -1,0 +1,76 @@
+"""The steps of a trace, read to an account: the worker group takes them again, the rendezvous' client does not.
+
+Where steps are missing, or the core decides otherwise than the agent did, nothing is known until commands show what the
+group does: it starts workers, or it joins.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ..evolving import evolve
+from ..group import Group, Phase, begin, transition
+from ..group.state import Join, Start
+from ..trace.steps import Asked, CallStepped, Header, Started, Step, Stepped, Working
+from ..values import frozen
+from ..work import Worked
+from .account import Account, executed, heard, opened, stepped
+from .entries import Entry
+
+
+@frozen
+class Follower:
+    """The account of a traced agent, which takes the steps of its group again."""
+
+    account: Account
+    born: Group
+
+
+def follow(header: Header) -> Follower:
+    """Return who follows the trace with this header. Raises ValueError for the trace of a rank's call."""
+    if not isinstance(header.machine, Working):
+        raise ValueError(f"{header.node}: is the call of a rank, and no node")
+    return Follower(opened(header.node, header.now), Group(header.node, header.machine.settings))
+
+
+def take(follower: Follower, step: Step) -> tuple[Follower, tuple[Entry, ...]]:
+    """Take the next step of the trace."""
+    account = follower.account
+    match step:
+        case Asked(fed, now):
+            account, entries = heard(account, fed, now)
+        case Started(at=at):
+            account, entries = executed(account, at)
+        case Stepped(event, commands, at):
+            account, entries = stepped(account, event, _group(follower, step), commands, at)
+        case CallStepped() | Worked():
+            return follower, ()
+        case other:
+            assert_never(other)
+    return evolve(follower, account=account), entries
+
+
+def _group(follower: Follower, step: Stepped) -> Group | None:
+    """Return the group after a step; None if it cannot be known: steps are missing before this one, or the core decides
+    otherwise than the agent did."""
+    before = follower.account.group
+    if step.event is None:
+        group, commands = begin(follower.born, step.at)
+    elif before is not None:
+        group, commands = transition(before, step.event)
+    else:
+        return _found(follower.born, step)
+    is_same = [*map(type, commands)] == [*map(type, step.commands)]
+    return group if is_same else _found(follower.born, step)
+
+
+def _found(born: Group, step: Stepped) -> Group | None:
+    """Return the group as the commands of one step show it; None if they do not."""
+    for command in step.commands:
+        if isinstance(command, Start):
+            size = command.world.profiles[command.world.nodes.index(born.node)].local_world_size
+            running = frozenset(range(size))
+            return evolve(born, phase=Phase.RUNNING, world=command.world, running=running, acked_at=step.at)
+        if isinstance(command, Join) and command.alive is None:
+            return evolve(born, phase=Phase.JOINING, acked_at=step.at)
+    return None

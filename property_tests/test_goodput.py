@@ -1,0 +1,259 @@
+"""Goodput over simulated jobs and over made-up steps: each microsecond of a node is counted once, for one cause, and an
+account that is cut and continued anywhere tells the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
+from typing import TypeAlias
+
+from attrs import evolve, frozen
+from goodputs import Reading, gaps, totals
+from groups import world
+from hypothesis import given
+from hypothesis import strategies as st
+from traced import Agent, Shared
+from worlds import arrived, edited, node, register, running
+
+from elastic.core.goodput import (
+    BUCKETS,
+    Account,
+    Entry,
+    Follower,
+    Kind,
+    added,
+    booked,
+    cause,
+    closed,
+    cut,
+    executed,
+    follow,
+    heard,
+    jobs,
+    micros,
+    of_job,
+    opened,
+    stepped,
+    take,
+)
+from elastic.core.group import Alone, Group, Phase, Settings, begin, transition
+from elastic.core.group.state import (
+    Beaten,
+    Checked,
+    Closed,
+    Elapsed,
+    Event,
+    Exited,
+    Noticed,
+    Over,
+    Raised,
+    Ready,
+    Reaped,
+    Refused,
+    Signalled,
+    Start,
+    Unstartable,
+)
+from elastic.core.properties.facts import Began, Fact, Holds, Started, Stepped
+from elastic.core.properties.judge import Judge
+from elastic.core.rendezvous import Close, Counted, Drain, End, Leave, Pushed, Shown, Silent, Unknown
+from elastic.core.sim.run import run_seed, wander
+from elastic.core.sim.swarm import Shape
+from elastic.core.trace import steps
+from elastic.core.trace.steps import Asked, Header, Step, Working
+from elastic.core.violation import Finding
+from elastic.core.world import Ending, Life, Node, Notice, Verdict, Why
+
+A, B = node("a"), node("b")
+RUNS = 100
+
+
+# --- simulated jobs
+
+
+@frozen
+class Watched:
+    """The accounts of all agents of a simulated world, as one that runs beside each would keep it."""
+
+    accounts: dict[Node, Account]
+    began: dict[Node, int]
+    entries: dict[Node, list[Entry]]
+
+    def property(self, judge: Judge, fact: Fact) -> Iterator[Finding]:
+        match fact:
+            case Began(node, at):
+                account = opened(node, at)
+                self.accounts[node], self.began[node], self.entries[node] = account, account.at, []
+            case Holds(held, at) if held.node in self.accounts:
+                self._enters(held.node, heard(self.accounts[held.node], Shown(held.state), at))
+            case Started(node):
+                self._enters(node, executed(self.accounts[node], self.accounts[node].at / 1e6))
+            case Stepped(_, event, after, commands, at):
+                self._enters(after.node, stepped(self.accounts[after.node], event, after, commands, at))
+            case _:
+                pass
+        return iter(())
+
+    def _enters(self, node: Node, taken: tuple[Account, tuple[Entry, ...]]) -> None:
+        self.accounts[node] = taken[0]
+        self.entries[node] += taken[1]
+
+    def readings(self) -> list[Reading]:
+        return [Reading(self.accounts[node], self.began[node], tuple(self.entries[node])) for node in self.accounts]
+
+
+def watched(seed: int) -> Watched:
+    found = Watched({}, {}, {})
+    wander(seed, Shape(nodes=4), also=(found.property,))
+    return found
+
+
+def judged(readings: Sequence[Reading], seen: Counter[str]) -> None:
+    """Hold these nodes of one world to the laws; count what they show."""
+    assert [wrong for each in readings for wrong in gaps(each)] == []
+    book = booked(entry for each in readings for entry in each.all)
+    time = sum(each.account.at - each.began for each in readings)
+    assert totals(book) == (time, time, time)
+    assert sum(totals(of_job(book, job))[0] for job in jobs(book)) == time
+    for share in book.shares:
+        seen[share.bucket] += 1
+        seen[cause(book, share).kind.value] += 1
+
+
+SHOWN = {*BUCKETS, *(kind.value for kind in Kind)} - {"starting", "unknown"}
+"""Simulated workers start within no time."""
+
+
+def test_each_microsecond_of_simulated_jobs_has_one_bucket_and_a_cause_that_is_known() -> None:
+    """The register, or the node itself, tells how each round ended: nothing is unknown where no step is missing."""
+    seen = Counter[str]()
+    for run in range(RUNS):
+        judged(watched(run_seed(0xD0, run)).readings(), seen)
+    assert seen.keys() == SHOWN, SHOWN ^ seen.keys()
+
+
+# --- made-up steps
+
+
+REGISTERS = (
+    arrived(register("2"), "a"),
+    two := running("a b", "2", 3),
+    failed := edited(two, "b", End(0, Why.FAILED)),
+    arrived(failed, "a"),
+    arrived(failed, "b"),
+    edited(two, "b", Leave()),
+    edited(edited(two, "b", Drain(B, Notice(60.0, "a test"))), "b", Leave()),
+    running("b c", "2"),
+    arrived(running("b c", "2"), "a"),
+    edited(two, "b", Close(Verdict(Ending.CANCELLED, 0, B, Why.ASKED))),
+    evolve(two, job="another", life=Life("another")),
+)
+SPANS = (0.0, 0.0, -0.2, 0.000_000_4, 0.000_000_5, 0.1, 1.3, 40.0)
+"""A step may be written down behind a later one, and less than a microsecond after the one before."""
+SETTINGS = (Settings(), Settings(fence=3.0), Settings(checks=True, alone=Alone(1)))
+
+
+def possible(group: Group, at: float) -> list[Event]:
+    """Return the events that may come; those that lead on come more often."""
+    round = group.world.round if group.world else 0
+    some: list[Event] = [
+        Exited(0, 0, at, at),
+        Exited(1, 0, at, at),
+        Exited(1, 1, at, at),
+        Raised(0, at, at),
+        Over(round, Why.LOST, B, at),
+        Over(round, Why.UPSCALE, B, at),
+        Over(round, None, None, at),
+        Elapsed(at + 60.0),
+        Unstartable("no memory", at, passes=True),
+        Closed(Verdict(Ending.SUCCEEDED, round, B, Why.DONE), at),
+        Closed(Verdict(Ending.FAILED, round, A, Why.FAILED), at),
+        Refused(Why.UNCONFIRMED, "", at),
+        Signalled(15, at),
+        Noticed(Notice(40.0, "a test"), at),
+    ]
+    leads: dict[Phase, Event] = {
+        Phase.CHECKING: Checked(True, "", at),
+        Phase.JOINING: Ready(world(round + 1), at),
+        Phase.HELD: Beaten(at, at),
+        Phase.MOVING: Ready(world(round + 1), at),
+        Phase.STOPPING: Reaped(at),
+    }
+    return some + [leads[group.phase]] * 40 if group.phase in leads else some
+
+
+Made: TypeAlias = tuple[Header, list[Step | None]]
+"""A header and the steps of an agent; None: steps are missing here."""
+
+
+def made_by(choose: Callable[[int], int]) -> Made:
+    """Return up to 40 steps; `choose(n)` is the one source of chance."""
+    header = evolve(Agent("a", Shared()).header, machine=Working(SETTINGS[choose(len(SETTINGS))]))
+    group, commands = begin(follow(header).born, header.now)
+    found: list[Step | None] = [steps.Stepped(None, commands, header.now)]
+    at = header.now
+    for _ in range(choose(41)):
+        at += SPANS[choose(len(SPANS))]
+        what = choose(20)
+        if what < 12:
+            events = possible(group, at)
+            event = events[choose(len(events))]
+            group, commands = transition(group, event)
+            found.append(steps.Stepped(event, commands if choose(50) else (), at))
+            found += [steps.Started(each.world.round, (1, 2), at + 0.1) for each in commands if isinstance(each, Start)]
+        elif what < 16:
+            state = REGISTERS[choose(len(REGISTERS))]
+            found.append(Asked((Shown(state), Pushed(state, at))[choose(2)], at, None))
+        elif what < 19:
+            found.append(Asked((Silent(), Unknown(), Counted(1))[choose(3)], at, None))
+        elif not choose(4):
+            found.append(None)
+    return header, found
+
+
+@st.composite
+def made_up(draw: st.DrawFn) -> Made:
+    return made_by(lambda n: draw(st.integers(0, n - 1)))
+
+
+def entered(follower: Follower, those: Iterable[Step | None]) -> tuple[Follower, tuple[Entry, ...]]:
+    entries: tuple[Entry, ...] = ()
+    for step in those:
+        if step is None:
+            account, more = cut(follower.account)
+            follower = evolve(follower, account=account)
+        else:
+            follower, more = take(follower, step)
+        entries += more
+    return follower, entries
+
+
+@given(made_up(), st.integers(0, 41))
+def test_made_up_steps_leave_no_microsecond_out_wherever_they_end(made: Made, end: int) -> None:
+    header, those = made
+    follower, entries = entered(follow(header), those[:end])
+    judged([Reading(follower.account, micros(header.now), entries)], Counter())
+
+
+@given(made_up(), st.integers(0, 41))
+def test_an_account_that_is_cut_anywhere_and_continued_adds_up_to_that_of_the_whole(made: Made, at: int) -> None:
+    header, those = made
+    whole, entries = entered(follow(header), those)
+    half, first = entered(follow(header), those[:at])
+    assert closed(half.account) == closed(half.account), "to ask changes nothing"
+    other, second = entered(half, those[at:])
+    assert (other, first + second) == (whole, entries)
+    rest = closed(whole.account)
+    parts = [booked(first), booked(second), booked(rest)]
+    assert added(added(*parts[:2]), parts[2]) == booked((*entries, *rest))
+    assert added(parts[2], added(parts[1], parts[0])) == booked((*entries, *rest)), "in any order"
+
+
+def test_made_up_steps_show_each_bucket_and_each_cause() -> None:
+    seen = Counter[str]()
+    for seed in range(500):
+        header, those = made_by(Random(seed).randrange)
+        follower, entries = entered(follow(header), those)
+        judged([Reading(follower.account, micros(header.now), entries)], seen)
+    assert seen.keys() == {*BUCKETS, *(kind.value for kind in Kind)}

@@ -1,0 +1,126 @@
+"""A book adds up what nodes have entered, and says the cause of each piece."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from goodputs import read, totals
+from traced import finished
+from worlds import node
+
+from elastic.core.goodput import (
+    KINDS,
+    Book,
+    Cause,
+    Culprit,
+    Entry,
+    Kind,
+    Meeting,
+    Piece,
+    Reason,
+    RoundEnd,
+    Share,
+    added,
+    booked,
+    cause,
+    jobs,
+    losses,
+    of_job,
+)
+from elastic.core.world import Why
+
+A, B, C = node("a"), node("b"), node("c")
+
+
+def of(reason: Reason, *ends: RoundEnd | Culprit) -> Cause:
+    book = booked((Piece(A, 0, 5, "stopping", reason, "job"), *ends))
+    (share,) = book.shares
+    return cause(book, share)
+
+
+def test_each_reason_of_the_register_is_of_a_kind() -> None:
+    assert KINDS.keys() == set(Why)
+
+
+def test_a_cause_that_is_known_at_once_needs_no_end_of_a_round() -> None:
+    assert of(Kind.FIRST) == Cause(Kind.FIRST)
+
+
+def test_a_round_whose_end_nobody_knows_is_no_cause() -> None:
+    assert of(3, RoundEnd("job", 2, Why.LOST, B), RoundEnd("other", 3, Why.LOST, B)) == Cause(Kind.UNKNOWN, "job", 3)
+
+
+def test_a_failure_names_the_worker_that_the_blamed_node_s_trace_tells() -> None:
+    end = RoundEnd("job", 3, Why.FAILED, B)
+    assert of(3, end) == Cause(Kind.FAILURE, "job", 3, B)
+    assert of(3, end, Culprit("job", 3, C, 1), Culprit("job", 3, B, 7)) == Cause(Kind.FAILURE, "job", 3, B, 7)
+
+
+def test_a_loss_names_the_nodes_that_are_lost() -> None:
+    assert of(3, RoundEnd("job", 3, Why.LOST, B, ("gpu-07",))) == Cause(Kind.LOSS, "job", 3, B, lost=("gpu-07",))
+    assert of(3, RoundEnd("job", 3, Why.UPSCALE, B, ("gpu-07",))) == Cause(Kind.UPSCALE, "job", 3, B)
+
+
+def test_a_node_that_left_was_drained_or_told_to() -> None:
+    assert of(3, RoundEnd("job", 3, Why.LEFT, B)).kind is Kind.OPERATOR
+    assert of(3, RoundEnd("job", 3, Why.LEFT, B, is_drain=True)).kind is Kind.DRAIN
+    assert of(3, RoundEnd("job", 3, Why.FENCED, B, is_drain=True)).kind is Kind.STORE
+
+
+def test_the_word_of_the_last_register_counts() -> None:
+    own, old = RoundEnd("job", 3, Why.UPSCALE, A), RoundEnd("job", 3, Why.FAILED, A, known_at=(1, 7))
+    new = RoundEnd("job", 3, Why.LOST, B, ("c",), known_at=(1, 8))
+    assert of(3, new, own, old) == of(3, old, new, own) == Cause(Kind.LOSS, "job", 3, B, lost=("c",))
+
+
+def test_of_two_workers_of_one_node_the_same_one_is_named_in_any_order() -> None:
+    end, culprits = RoundEnd("job", 3, Why.FAILED, B), [Culprit("job", 3, B, rank) for rank in (None, 4, 2)]
+    assert of(3, end, *culprits).rank == of(3, end, *reversed(culprits)).rank == 2
+
+
+def test_books_of_nodes_add_up() -> None:
+    pair = finished()
+    a, b = (read(each.trace.header, each.trace.steps) for each in (pair.a, pair.b))
+    both = booked((*a.all, *b.all))
+    assert added(booked(a.all), booked(b.all)) == added(booked(b.all), booked(a.all)) == both
+    assert added(both, Book()) == both
+    time = sum(each.account.at - each.began for each in (a, b))
+    assert totals(both) == (time, time, time)
+
+
+def test_who_was_waited_for_is_known() -> None:
+    pieces = Piece(A, 0, 5, "waiting", Kind.FIRST, awaits=(B, C)), Piece(B, 0, 3, "waiting", Kind.FIRST, awaits=(C,))
+    assert booked(pieces).awaited == {B: 5, C: 8}
+
+
+def test_the_dearest_event_comes_first_with_the_time_at_which_it_began_by_the_shared_clock() -> None:
+    of_a = booked((Piece(A, 10, 12, "stopping", 0, "job"), Piece(A, 12, 17, "starting", 0, "job")), 100)
+    of_b = booked((Piece(B, 5, 6, "stopping", 0, "job"), Piece(B, 0, 2, "waiting", Kind.FIRST)), 200)
+    work = booked((Piece(B, 2, 900, "running", Kind.NONE), Piece(C, 2, 900, "spare", Kind.SPARE)))
+    told = booked((RoundEnd("job", 0, Why.LOST, A),))
+    found = losses(added(added(of_a, of_b), added(work, told)))
+    assert [(loss.cause.kind, loss.began, loss.total, dict(loss.buckets)) for loss in found] == [
+        (Kind.LOSS, 110, 8, {"stopping": 3, "starting": 5}),
+        (Kind.FIRST, 200, 2, {"waiting": 2}),
+    ]
+
+
+def test_a_node_belongs_to_the_last_job_that_it_met() -> None:
+    book = booked(
+        (
+            Piece(A, 0, 2, "waiting", Kind.FIRST),
+            Meeting(A, "new", 2),
+            Meeting(A, "old", 1),
+            Piece(B, 0, 3, "waiting", Kind.FIRST),
+            Meeting(B, "old", 1),
+            Piece(C, 0, 4, "waiting", Kind.FIRST),
+        )
+    )
+    assert jobs(book) == ("", "new", "old")
+    assert [of_job(book, job).shares for job in jobs(book)] == [
+        {Share(node, "waiting", Kind.FIRST): spent} for node, spent in ((C, 4), (A, 2), (B, 3))
+    ]
+
+
+def test_each_entry_can_be_booked() -> None:
+    assert set(get_args(Entry)) == {Piece, RoundEnd, Culprit, Meeting}

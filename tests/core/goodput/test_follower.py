@@ -1,0 +1,74 @@
+"""The steps of a trace, read to an account."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+from goodputs import imbalances, read
+from traced import Agent, Shared, finished, started
+from traced_calls import called_again
+
+from elastic.core.goodput import cut, follow, take
+from elastic.core.group import Phase
+from elastic.core.group import Settings as GroupSettings
+from elastic.core.group.state import Join, MarkDone, Over, Start
+from elastic.core.trace.steps import CallStepped, Stepped
+from elastic.core.world import Generation
+
+OVER = Over(0, None, None, 200.0)
+
+
+def test_the_traces_of_a_job_add_up() -> None:
+    pair = finished()
+    assert imbalances([pair.a.trace, pair.b.trace]) == []
+
+
+def test_the_trace_of_a_rank_s_call_has_no_account() -> None:
+    rank = called_again().a
+    with pytest.raises(ValueError, match="is the call of a rank"):
+        follow(rank.header)
+    follower = follow(started().a.header)
+    (step, *_) = [step for step in rank.steps if isinstance(step, CallStepped)]
+    assert take(follower, step) == (follower, ())
+    assert imbalances([rank.trace]) == []
+
+
+def test_after_missing_steps_the_start_of_workers_shows_where_the_group_stands() -> None:
+    trace = finished().b.trace
+    (start,) = [step for step in trace.steps[20:] if _commands(step, Start)]
+    follower = follow(trace.header)
+    follower = evolve(follower, account=cut(follower.account)[0])
+    follower, _ = take(follower, start)
+    assert follower.account.group and follower.account.group.phase is Phase.RUNNING
+    assert len(follower.account.group.running) == 1
+
+
+def test_after_missing_steps_a_join_shows_where_the_group_stands_unless_workers_run_on() -> None:
+    follower = follow(started().a.header)
+    follower = evolve(follower, account=cut(follower.account)[0])
+    unclear, _ = take(follower, Stepped(None, (MarkDone(),), 200.0))
+    assert unclear.account.group is None
+    moving, _ = take(follower, Stepped(OVER, (Join(Generation("by a", 0)),), 200.0))
+    assert moving.account.group is None
+    joining, _ = take(follower, Stepped(OVER, (Join(),), 200.0))
+    assert joining.account.group and joining.account.group.phase is Phase.JOINING
+
+
+def test_a_step_that_the_core_would_not_take_leaves_the_rest_unknown_until_it_is_clear() -> None:
+    trace = finished().b.trace
+    number = next(number for number, step in enumerate(trace.steps) if _commands(step, MarkDone))
+    step = trace.steps[number]
+    assert isinstance(step, Stepped)
+    steps = (*trace.steps[:number], evolve(step, commands=()), *trace.steps[number + 1 :])
+    assert [piece.bucket for piece in read(trace.header, steps).pieces][-2:] == ["running", "unknown"]
+
+
+def test_an_agent_that_checks_its_node_begins_with_that() -> None:
+    agent = Agent("a", Shared(), of_group=GroupSettings(checks=True))
+    agent.shared.now = 103.0
+    agent.sleeps()
+    assert [piece.bucket for piece in read(agent.trace.header, agent.trace.steps).pieces] == ["checking"]
+
+
+def _commands(step: object, kind: type) -> bool:
+    return isinstance(step, Stepped) and any(isinstance(each, kind) for each in step.commands)
