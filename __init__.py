@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # type checkers take it for True; importing `typing` take
 if TYPE_CHECKING:
     from . import core, inprocess
     from .adapters.workers.messages.notices import Notice, notice, ready_to_leave
-    from .adapters.workers.messages.progress import busy, progress
+    from .adapters.workers.messages.progress import busy, progress, saved
     from .cli.api.exceptions import ChildFailedError, LaunchError, ProcessFailure, RendezvousError, SignalException
     from .cli.api.job import Job, WorkerFiles
     from .cli.api.launcher import Launch, Start, launch, start
@@ -38,6 +38,7 @@ __all__ = [
     "notice",
     "progress",
     "ready_to_leave",
+    "saved",
     "start",
 ]
 
@@ -58,6 +59,7 @@ _HOMES = {
     "notice": "adapters.workers.messages.notices",
     "progress": "adapters.workers.messages.progress",
     "ready_to_leave": "adapters.workers.messages.notices",
+    "saved": "adapters.workers.messages.progress",
     "start": "cli.api.launcher",
 }
 """The module that has the name."""

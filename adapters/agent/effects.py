@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 from ...core import agent as core
 from ...core.group import state as group
 from ...core.group import transition
+from ...core.work import told
 from ...core.world import Unfit, World
 from ..report.news import Step, SuspectedHang, Trace, WatchdogTold
 from ..report.stack_records import Seen, StackRecords
@@ -38,6 +39,7 @@ from .parts import (
     made_watchdogs,
 )
 from .peers import Peers
+from .work_records import WorkRecords
 from .worker_group import WorkerGroup
 
 if TYPE_CHECKING:
@@ -82,8 +84,8 @@ class Effects:
         first = shared.node, shared.host, shared.backend, peers.rendezvous.submit, clock.wall_text, processes.drain
         self.ends = WorkerEnds(*first, shared.disk, inbox.failed)
         self.stacks = StackRecords(shared.node, shared.backend, clock.wall_text, shared.disk)
-        tell = partial(peers.tell, ENDED)
-        self.workers = WorkerGroup(shared, processes, logs, self.watchdogs, self.ends, self.hangs, tell)
+        tell, work = partial(peers.tell, ENDED), WorkRecords(clock, partial(trace.took, told))
+        self.workers = WorkerGroup(shared, processes, logs, self.watchdogs, self.ends, self.hangs, work, tell)
         self._seen: tuple[Seen, ...] = ()
         """The last look at the workers that are being stopped."""
         self.unfit: Unfit | None = None

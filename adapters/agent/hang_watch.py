@@ -1,6 +1,6 @@
 """The hang watch (--hang-timeout): looks at the workers now and then, and lets `core.hangs` decide what that means.
 
-A look reads each worker's page (`workers/messages/progress.py`) and the size of its log files. Only if none of them shows a
+A look reads each worker's page (`workers/messages/pages.py`) and the size of its log files. Only if none of them shows a
 move, stacks are asked for, without disturbing a worker that runs. A look may take a second, so the watch has its own
 thread. The agent puts stacks on record and tells people. The end of a blamed worker is made here, as torch's file timers
 make one: an error file that says why, and SIGKILL.
@@ -31,7 +31,7 @@ from ..store.notes import STACKS
 from ..store.port import Backend, StoreError
 from ..terminal import printable
 from ..workers.messages.error_files import leave_error_file
-from ..workers.messages.progress import Page, read_page
+from ..workers.messages.pages import Page, read_page
 from ..workers.output.logs import size
 from ..workers.start_up import StackHandler
 from ..workers.watch.stacks import Sighting, last_sight
@@ -85,8 +85,6 @@ class HangWatch:
         self._clock = clock
         self._tell = tell
         self._followers: Followers | None = None
-        self._pages = set[str]()
-        """Of the workers that were followed last. Those of a later round have others."""
         self._own: Stacks | None = None
         """Where this node's workers stand, while a hang is suspected."""
         self._over = threading.Event()
@@ -98,12 +96,6 @@ class HangWatch:
     def follow(self, followers: Followers | None) -> None:
         """Watch these workers, and no others from now on; None: they are being stopped."""
         self._followers = followers
-        if followers is None:
-            return
-        old, self._pages = self._pages, {each.page for each in followers.workers.values() if each.page}
-        for page in old - self._pages:
-            with suppress(OSError):
-                os.unlink(page)
 
     def close(self) -> None:
         """End the thread. Idempotent."""

@@ -35,6 +35,7 @@ from ..workers.worker_port import CannotStart, Exit, Shortage, Workers, WorkerSp
 from .inbox import EndRead
 from .parts import Shared
 from .watchdogs import Watchdogs, WatchedWorker
+from .work_records import WorkRecords
 
 if TYPE_CHECKING:
     from ..workers.start.spawner import Spawner
@@ -61,9 +62,10 @@ class WorkerGroup:
         watchdogs: Watchdogs,
         ends: WorkerEnds,
         hangs: HangWatch | None,
+        work: WorkRecords,
         tell_early_ends: Callable[[EarlyEnds], None],
     ) -> None:
-        """`logs` and `watchdogs` are the caller's to open and to close. `ends` notes each end."""
+        """`logs` and `watchdogs` are the caller's to open and to close. `ends` notes each end, `work` what each came to."""
         self._settings = shared.settings
         self._node = shared.node
         self._host = shared.host
@@ -76,7 +78,7 @@ class WorkerGroup:
         self._logs = logs
         self._watchdogs = watchdogs
         self._ends = ends
-        self._hangs = hangs
+        self._hangs, self._work = hangs, work
         self._tell_early_ends = tell_early_ends
         self.restarts = 0
         """How many workers were started again alone."""
@@ -106,6 +108,7 @@ class WorkerGroup:
             self._check_script(program, self._attempts)
         if self._entered:
             self._entered.begin(self._attempts.keys())
+        self._work.begin(self._attempts)
         pids = self._started([attempt.spec for attempt in self._attempts.values()])
         self._pids = dict(zip(self._attempts, pids, strict=True))
         self._uncollected, self._raised, self._ended_when = dict(self._pids), set(), {}
@@ -159,6 +162,7 @@ class WorkerGroup:
         self._ends.drop(local_rank)
         try:
             self._wait_for_gpus({self._pids[local_rank]})
+            self._work.begin({local_rank: attempt})
             (pid,) = self._started([attempt.spec])
             self._pids[local_rank] = self._uncollected[local_rank] = pid
             self._follow()
@@ -302,6 +306,7 @@ class WorkerGroup:
 
     def _ended(self, ended: Exit) -> Exited | None:
         self._uncollected.pop(ended.local_rank, None)
+        self._work.ended(ended)
         if not ended.code:
             self._ended_when[ended.local_rank] = self._clock.wall_text()
         self._ends.add(self._attempts[ended.local_rank], ended)

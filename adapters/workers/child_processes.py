@@ -36,7 +36,7 @@ from . import cgroups
 from .cgroups import Kills
 from .messages.reports import Report, What, channel, read
 from .output.pump import LogPump, Stream
-from .start.spawner import Death, Executing, Process, Spawner, WorkerStart, bound_to
+from .start.spawner import Death, Executing, Process, Promoted, Spawner, WorkerStart, bound_to
 from .watch import process_groups as groups
 from .watch.reaper_process import ReaperProcess
 from .watch.unkillable import held_in_exit, stuck
@@ -264,10 +264,8 @@ class SubprocessWorkers:
         kills = self._kills() if death.code else None
         self._explained += bool(kills and kills.count and death.code == -signal.SIGKILL)
         pid, started_at, ending_at = worker.process.pid, worker.started_at, worker.ending_at
-        kept = partial(_kept, worker.streams)
-        return Exit(
-            local_rank, pid, death.code, started_at, died_at, death.dumped, kills, ending_at, worker.killed, kept
-        )
+        ended = pid, death.code, started_at, died_at, death.dumped, kills, ending_at, worker.killed
+        return Exit(local_rank, *ended, partial(_kept, worker.streams), isinstance(worker.process, Promoted))
 
     def drain(self, timeout_s: float) -> bool:
         return self._pump.drain(timeout_s)

@@ -117,7 +117,7 @@ class Exit:
     `dumped`: the kernel says that it wrote a core dump. `kills`: processes that were killed meanwhile when memory was short.
     `ending_at` is when the worker reported that its interpreter began to end, if it did. `killed` names the processes of its
     group that were killed since it had failed. `kept` returns what the agent has of its output; None if it carried none.
-    It may return more until the output is in its files.
+    It may return more until the output is in its files. `was_standby`: it was started early, and waited for its rank.
     """
 
     local_rank: int
@@ -130,6 +130,7 @@ class Exit:
     ending_at: float | None = None
     killed: str = ""
     kept: Callable[[], Kept | None] = field(default=lambda: None, eq=False, repr=False)
+    was_standby: bool = False
 
 
 @frozen

@@ -38,7 +38,6 @@ WORKER = "a worker's process calls it"
 COMMAND = "a command that does nothing else"
 NO_FILE = "a pipe, a terminal, or a file of /dev or /proc"
 WAITS = {
-    "adapters/agent/hang_watch.py:HangWatch.follow": TEMPORARY,
     "adapters/report/launch_report.py:write_whole": DISK,
     "adapters/report/stack_records.py:_write": DISK,
     "adapters/report/stack_records.py:write": DISK,
@@ -69,7 +68,9 @@ WAITS = {
     "adapters/workers/messages/notices.py:NoticeBoard.tell": TEMPORARY,
     "adapters/workers/messages/notices.py:ready_to_leave": WORKER,
     "adapters/workers/messages/progress.py:_mapped": WORKER,
-    "adapters/workers/messages/progress.py:read_page": TEMPORARY,
+    "adapters/workers/messages/pages.py:_read": TEMPORARY,
+    "adapters/workers/messages/pages.py:put_before": TEMPORARY,
+    "adapters/workers/messages/pages.py:take_page": TEMPORARY,
     "adapters/workers/output/pump.py:LogPump._appended": DISK,
     "adapters/workers/watch/py_spy.py:_started": NO_FILE,
     "adapters/workers/start/run_path.py:record": WORKER,

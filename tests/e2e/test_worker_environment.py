@@ -68,6 +68,7 @@ def test_a_worker_finds_torchrun_s_variables_and_ours_and_no_others(launch: Laun
         assert re.fullmatch("[0-9a-f]{32}", agent)
         assert Path(found.pop("ELASTIC_NOTICE")).is_absolute()
         relay, world = Path(found.pop("ELASTIC_RELAY")), found.pop("ELASTIC_WORLD")
+        assert found.pop("ELASTIC_PROGRESS") == f"{relay.parent}/progress.0.{rank}"
         assert relay.is_absolute() and not relay.parent.exists(), "it is gone with the agent"
         assert re.fullmatch("[0-9a-f]{16}[.]1[.]0", world)
         assert re.fullmatch("2 n0#[0-9]+", found.pop("ELASTIC_PARTY"))

@@ -1,49 +1,127 @@
-"""A worker's word that it makes progress, or is busy: a page of memory that it shares with its agent.
+"""What a worker says of its work: a page of memory that it shares with its agent.
 
-ELASTIC_PROGRESS names the page's file, where --hang-timeout is given. The worker makes it at its first call, and from then
-on a call is a write to memory. The agent reads the file now and then, and only believes what fits: a worker may write
-anything. Whoever forks shares the page.
+ELASTIC_PROGRESS names the page's file. The worker makes it at its first call, and from then on a call is a write to memory.
+The agent reads the file (`pages.py`): now and then under --hang-timeout, and else when the worker has ended. A process that
+forks shares its page. Points in time are of CLOCK_MONOTONIC, which all processes of a host share; 0 is none. A step is
+written as one more, so that 0 is none, too.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from time import monotonic
+from typing import Final
 
 VARIABLE = "ELASTIC_PROGRESS"
 """The variable that tells a worker the page's path."""
-_CALLS, _SPANS, _LIMIT, _NAME = 0, 1, 2, 24
-"""The first two words: how often progress was called, and the number of the busy span. Then its limit and its name."""
-_NAME_MAX = 100
-_BYTES = 128
-_FORMAT = struct.Struct(f"=QQd{_NAME_MAX}s")
-_words: memoryview | None = None
+STEP_MAX: Final = 2**63 - 1
+NAMES_MAX: Final = 8
+"""The number of names of busy spans that are told apart. The others share the last place of the table."""
+NAME_BYTES: Final = 100
+
+# the words of a page: first those that the hang watch reads
+CALLS: Final = 0
+"""How often progress was called."""
+SPAN: Final = 1
+"""Twice the number of the innermost busy span, and 1 more while it is open. Then its limit and its name."""
+LIMIT: Final = 2
+NAME: Final = 24
+WATCHED: Final = struct.Struct(f"=QQd{NAME_BYTES}s")
+FIRST_AT, FIRST_BUSY, PASSED_AT, PASSED_BUSY, LAST_AT, LAST_BUSY = range(16, 22)
+"""When progress was called first, first with a step above `BEFORE`, and last; and how long the worker had been busy then."""
+FIRST_STEP, STEP, SAVED = range(22, 25)
+"""The first step, the highest, and the highest that is safe."""
+BEFORE: Final = 25
+"""The highest step of an earlier start. The agent alone writes it, before the worker begins."""
+SINCE: Final = 26
+"""Since when the innermost busy span counts: the time of those before it is in the table."""
+TABLE: Final = 27
+"""The seconds of busy spans, name by name; then their names."""
+NAMES: Final = 8 * (TABLE + NAMES_MAX + 1)
+BYTES: Final = NAMES + NAME_BYTES * NAMES_MAX
+
 _page: memoryview | None = None
+_words: memoryview
+_times: memoryview[float]
+# what this process has written: reading it back from the page takes longer than to keep it
+_calls = 0
+_step = 0
+_saved = 0
+_passes_at: float = math.inf
+"""The step, written as one more, from which on an earlier start has been passed; inf: it has been, or there was none."""
+_busy_s = 0.0
+_since = 0.0
+_place: int | None = None
+"""The place of the span that counts now."""
+_is_marked = False
+"""True if the first progress is marked, and there was no busy span since the last one."""
+_places: dict[bytes, int] = {}
+"""The places of names in the table."""
 _open_spans: list[tuple[str, float]] = []
 
 
-class Page(NamedTuple):
-    """What a page says. `span` is 0 while the worker is not busy."""
+def progress(step: int | None = None) -> None:
+    """Say that this worker makes progress, and which step it has done. Call it in each step; it takes under a microsecond.
 
-    calls: int = 0
-    span: int = 0
-    limit_s: float = 0.0
-    name: str = ""
-
-
-# --- the worker's side
-
-
-def progress() -> None:
-    """Say that this worker makes progress. Call it in each step; it takes less than a microsecond.
-
-    A script that calls this says all there is to say: its output counts no longer. Without --hang-timeout this does nothing.
+    Steps have the numbers by which the training counts them, from 0 or 1 on. A step that is done again after a restart has
+    its number again, so the launcher knows which work was lost. Under --hang-timeout a script that calls this says all there
+    is to say: its output counts no longer. Without a launcher this does nothing.
     """
-    if _words is not None or _has_page():
-        _words[_CALLS] += 1  # type: ignore[index]
+    global _calls, _step
+    if step is not None and (type(step) is not int or not 0 <= step <= STEP_MAX):
+        raise _no_step("progress", step)
+    if _page is None and not _has_page():
+        return
+    now = monotonic()
+    if not _is_marked:
+        _mark(now)
+    if step is not None and step >= _step:
+        if not _step:
+            _words[FIRST_STEP] = step + 1
+        if step >= _passes_at:
+            _pass(now)
+        _step = _words[STEP] = step + 1
+    _times[LAST_AT] = now
+    _calls = _words[CALLS] = _calls + 1
+
+
+def _mark(now: float) -> None:
+    """Mark how long the worker had been busy at this progress, and when the first one was."""
+    global _is_marked
+    busy_s = _busy_by(now)
+    if not _calls:
+        _times[FIRST_BUSY], _times[FIRST_AT] = busy_s, now
+    _times[LAST_BUSY] = busy_s
+    _is_marked = _place is None
+
+
+def _pass(now: float) -> None:
+    """Mark that this progress passes what an earlier start had reached."""
+    global _passes_at
+    _times[PASSED_BUSY], _times[PASSED_AT] = _busy_by(now), now
+    _passes_at = math.inf
+
+
+def _busy_by(now: float) -> float:
+    return _busy_s if _place is None else _busy_s + now - _since
+
+
+def saved(step: int) -> None:
+    """Say that the work up to this step is safe: a restart can begin after it. Call it when the checkpoint is whole."""
+    global _saved
+    if type(step) is not int or not 0 <= step <= STEP_MAX:
+        raise _no_step("saved", step)
+    if (_page is not None or _has_page()) and step >= _saved:
+        _saved = _words[SAVED] = step + 1
+
+
+def _no_step(function: str, step: object) -> Exception:
+    kind = TypeError if type(step) is not int else ValueError
+    return kind(f"{function}: a step is an int from 0 to 2**63 - 1, not {step!r}")
 
 
 @contextmanager
@@ -66,27 +144,58 @@ def busy(name: str, limit: float) -> Iterator[None]:
 
 def _tell() -> None:
     """Write the innermost span. Its number comes last, so that the agent finds the limit that belongs to it."""
-    if not _has_page() or _words is None or _page is None:
+    global _place, _is_marked
+    if not _has_page() or _page is None:
         return
-    number = _words[_SPANS] >> 1
+    _count()
+    _is_marked = False
+    number = _words[SPAN] >> 1
     if not _open_spans:
-        _words[_SPANS] = number << 1
+        _place = None
+        _words[SPAN] = number << 1
         return
     name, limit = _open_spans[-1]
-    _page[_NAME : _NAME + _NAME_MAX] = name.encode(errors="replace")[:_NAME_MAX].ljust(_NAME_MAX, b"\0")
-    _page[_LIMIT * 8 : _NAME] = struct.pack("=d", limit)
-    _words[_SPANS] = number + 1 << 1 | 1
+    told = name.encode(errors="replace")[:NAME_BYTES]
+    _place = _place_of(told)
+    _page[NAME : NAME + NAME_BYTES] = told.ljust(NAME_BYTES, b"\0")
+    _times[LIMIT] = limit
+    _words[SPAN] = number + 1 << 1 | 1
+
+
+def _count() -> None:
+    """Put the time of the span that counted so far into the table. If the worker dies meanwhile, it is lost rather than
+    counted twice."""
+    global _since, _busy_s
+    now, since = monotonic(), _since
+    _since = _times[SINCE] = now
+    if _place is not None:
+        _times[TABLE + _place] += now - since
+        _busy_s += now - since
+
+
+def _place_of(name: bytes) -> int:
+    """Return the place of a name in the table; the last place is that of all names for which there is none."""
+    place = _places.get(name)
+    if place is None:
+        if _page is None or len(_places) == NAMES_MAX:
+            return NAMES_MAX
+        place = _places[name] = len(_places)
+        begins = NAMES + NAME_BYTES * place
+        _page[begins : begins + NAME_BYTES] = name.ljust(NAME_BYTES, b"\0")
+    return place
 
 
 def _has_page() -> bool:
     """Map the page, once. Where there is none, or none can be made, memory of this process takes its place."""
-    global _words, _page
-    if _words is None:
+    global _words, _times, _page, _passes_at
+    if _page is None:
         path = os.environ.get(VARIABLE)
         if not path:
             return False
-        _page = _mapped(path)
-        _words = _page[:_NAME].cast("Q")
+        page = _mapped(path)
+        _words, _times = page[:NAMES].cast("Q"), page[:NAMES].cast("d")
+        _passes_at = _words[BEFORE] or math.inf
+        _page = page
     return True
 
 
@@ -96,39 +205,8 @@ def _mapped(path: str) -> memoryview:
     with suppress(OSError, ValueError):
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            os.posix_fallocate(file, 0, _BYTES)  # a hole on a full disk would be SIGBUS at the first write
-            return memoryview(mmap.mmap(file, _BYTES))
+            os.posix_fallocate(file, 0, BYTES)  # a hole on a full disk would be SIGBUS at the first write
+            return memoryview(mmap.mmap(file, BYTES))
         finally:
             os.close(file)
-    return memoryview(bytearray(_BYTES))
-
-
-# --- the agent's side
-
-
-def page_path(relay: str, round: int, rank: int) -> str:
-    """Return the path of a worker's page, in the folder that is its agent's relay's."""
-    return os.path.join(os.path.dirname(relay), f"progress.{round}.{rank}")
-
-
-def page_again(path: str, number: int) -> str:
-    """Return the path of the page of the same worker when it starts once more in its round."""
-    folder, name = os.path.split(path)
-    return os.path.join(folder, ".".join((*name.split(".")[:3], str(number))))
-
-
-def read_page(path: str | None) -> Page:
-    """Return what a worker's page says; nothing if there is none."""
-    if path is None:
-        return Page()
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            calls, spans, limit_s, name = _FORMAT.unpack(os.pread(file, _FORMAT.size, 0))
-        finally:
-            os.close(file)
-    except (OSError, struct.error):
-        return Page()
-    if not spans & 1 or not limit_s > 0:
-        return Page(calls)
-    return Page(calls, spans, limit_s, name.rstrip(b"\0").decode(errors="replace"))
+    return memoryview(bytearray(BYTES))

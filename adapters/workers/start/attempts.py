@@ -14,8 +14,8 @@ from ....core.values import frozen
 from ....core.world import Node, World
 from ...disk import Disk, StandsStill
 from ...launch_settings import Kind, LaunchSettings, Program, Streams
+from ..messages.pages import page_again, page_path
 from ..messages.progress import VARIABLE as PROGRESS
-from ..messages.progress import page_again, page_path
 from ..output.logs import (
     ERROR_FILE_VARIABLE,
     CannotLog,
@@ -77,7 +77,7 @@ def attempts(
     environments = {
         worker.local_rank: {**environment(settings, node, world, ranks, worker), **further} for worker in ranks.workers
     }
-    if settings.hang and settings.relay:
+    if settings.relay:
         for worker in ranks.workers:
             environments[worker.local_rank][PROGRESS] = page_path(settings.relay, world.round, worker.rank)
     places = logs.places(world.round, environments)

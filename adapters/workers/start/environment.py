@@ -5,12 +5,11 @@ worker rank 0's (TORCHELASTIC_USE_AGENT_STORE=False) unless the agent of rank 0 
 TORCHELASTIC_RESTART_COUNT is the job's, the same on every worker.
 ELASTIC_ROUND is the fencing token for whoever writes checkpoints; ELASTIC_RELAY and ELASTIC_WORLD say where the workers of
 this world may keep a register of their own (adapters/store/relay/relay_server.py), ELASTIC_NOTICE where they are told that
-the node is drained (notices.py), ELASTIC_PROGRESS, under --hang-timeout alone, where they say that they make progress
-(../messages/progress.py), ELASTIC_STANDBYS how many standbys the node keeps for workers that start again alone,
-ELASTIC_PARTY who was started together, ELASTIC_LABELS what its user says of it, ELASTIC_PORTS the ports at which the node
-may listen, if it may not have any, and ELASTIC_TRACE, under --trace alone, where wrapped functions write their traces. The
-token of the job's store is the agents' alone: the command takes it out of the environment before anything is started
-(cli/tokens.py).
+the node is drained (notices.py), ELASTIC_PROGRESS where they say what they have done (../messages/progress.py),
+ELASTIC_STANDBYS how many standbys the node keeps for workers that start again alone, ELASTIC_PARTY who was started together,
+ELASTIC_LABELS what its user says of it, ELASTIC_PORTS the ports at which the node may listen, if it may not have any, and
+ELASTIC_TRACE, under --trace alone, where wrapped functions write their traces. The token of the job's store is the agents'
+alone: the command takes it out of the environment before anything is started (cli/tokens.py).
 """
 
 from __future__ import annotations

@@ -99,6 +99,20 @@ class Executed:
         return end and Death(self.popen.wait(), end.si_code == os.CLD_DUMPED)
 
 
+@frozen
+class Promoted:
+    """A standby that has become a worker."""
+
+    process: Process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def reap(self, timeout_s: float) -> Death | None:
+        return self.process.reap(timeout_s)
+
+
 class Executor(Protocol):
     """Executes programs, each as the leader of a session whose life is tied to this thread's."""
 

@@ -39,7 +39,7 @@ from ..worker_port import CannotStart, Remark, StandbyNews, StandbysReady, Worke
 from .environment import command, lasting_environment, names_of_round
 from .programs import ignoring
 from .script_imports import EarlyImport, Imports, imports_of, named
-from .spawner import Executor, Here, Process, Spawner, WorkerStart, bound_to
+from .spawner import Executor, Here, Process, Promoted, Spawner, WorkerStart, bound_to
 
 _VARIABLE = "ELASTIC_STANDBY"
 _PACKET_MAX = 65_536
@@ -127,7 +127,7 @@ class Standbys:
                 self._discard(standby)
             else:
                 self._became_workers += 1
-                return standby.process
+                return Promoted(standby.process)
         return self._spawner.spawn(start)
 
     def close(self) -> None:

@@ -24,7 +24,14 @@ def group(running: dict[int, int]) -> WorkerGroup:
     settings = SimpleNamespace(group=SimpleNamespace(alone=None))
     nothing = cast(Any, Silent())
     made = WorkerGroup(
-        cast(Any, Silent(settings=settings, clock=SystemClock())), nothing, nothing, nothing, nothing, None, nothing
+        cast(Any, Silent(settings=settings, clock=SystemClock())),
+        nothing,
+        nothing,
+        nothing,
+        nothing,
+        None,
+        nothing,
+        nothing,
     )
     made._uncollected = running
     return made

@@ -1,4 +1,4 @@
-"""A worker's word that it makes progress, and what its agent reads of it."""
+"""What a worker says of its work, and what its agent reads of it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from elastic.adapters.workers.messages.progress import VARIABLE, Page, _mapped, page_path, read_page
+from elastic.adapters.workers.messages import progress
+from elastic.adapters.workers.messages.pages import Page, page_path, put_before, read_page, take_page
+from elastic.adapters.workers.messages.progress import VARIABLE, _mapped
+from elastic.core import work
+from elastic.core.work import Mark, Said
 
 PROGRAM = """
 import elastic, json, sys
-from elastic.adapters.workers.messages.progress import read_page
+from elastic.adapters.workers.messages.pages import read_page
 told = []
 def tell(): told.append(read_page(sys.argv[1]))
 tell(); elastic.progress(); elastic.progress(); tell()
@@ -84,3 +89,103 @@ def test_whatever_a_worker_writes_into_its_page_is_read(tmp_path: Path) -> None:
     assert read_page(str(link)) == Page()
     os.mkfifo(tmp_path / "pipe")
     assert read_page(str(tmp_path / "pipe")) == Page()
+
+
+SAYS = """
+import elastic, json, os, sys, time
+from time import monotonic
+times = [monotonic()]
+def wait():
+    time.sleep(0.001); times.append(monotonic()); time.sleep(0.001)
+with elastic.busy("load", 5): wait()
+elastic.progress(step=4); wait()
+elastic.progress(step=5); wait()
+with elastic.busy("checkpoint", 5):
+    wait()
+    with elastic.busy("upload", 5): wait()
+    elastic.saved(5); elastic.saved(3)
+    elastic.progress(step=7)
+elastic.progress(step=6)
+for bad in (-1, True, 2**63, 1.0, "8", None):
+    for call in (elastic.progress, elastic.saved):
+        if bad is not None or call is elastic.saved:
+            try: call(bad)
+            except (TypeError, ValueError) as error: times.append(str(error))
+for number in range(9):
+    with elastic.busy(f"n{number}", 5): pass
+spans = [elastic.busy("evaluation", 5)]
+spans[0].__enter__(); wait()
+print(json.dumps(times), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def said(path: Path) -> tuple[Said, list[Any]]:
+    """What a killed worker had said by then."""
+    run = subprocess.run(
+        [sys.executable, "-c", SAYS], env={**os.environ, VARIABLE: str(path)}, check=False, capture_output=True
+    )
+    assert run.returncode == -9, run.stderr.decode()
+    found: list[Any] = json.loads(run.stdout)
+    return take_page(str(path)), found
+
+
+def test_what_a_worker_had_said_of_its_work_is_read_when_it_is_dead(tmp_path: Path) -> None:
+    put_before(str(tmp_path / "page"), 5)
+    found, times = said(tmp_path / "page")
+    _, loaded, four, five, _, uploads, *refusals, evaluates = times
+    assert not (tmp_path / "page").exists()
+    assert (found.first_step, found.step, found.saved) == (5, 8, 6)
+    assert loaded < found.first.at < four and uploads < found.passed.at < found.last.at < evaluates
+    spans = dict(found.spans)
+    assert spans.keys() == {"load", "checkpoint", "upload", *(f"n{number}" for number in range(5)), "other"}
+    assert 0.001 < spans["load"] == found.first.busy_s
+    assert 0.002 < found.passed.busy_s - found.first.busy_s < found.passed.at - five
+    assert abs(found.last.busy_s - spans["load"] - spans["checkpoint"] - spans["upload"]) < 1e-9
+    assert spans["checkpoint"] + spans["upload"] < evaluates - five
+    assert found.span and found.span[0] == "evaluation" and found.last.at < found.span[1] < evaluates
+    assert refusals == [
+        f"{call}: a step is an int from 0 to 2**63 - 1, not {bad!r}"
+        for bad in (-1, True, 2**63, 1.0, "8", None)
+        for call in ("progress", "saved")
+        if bad is not None or call == "saved"
+    ]
+
+
+def test_where_nothing_was_reached_before_nothing_is_passed(tmp_path: Path) -> None:
+    found, _ = said(tmp_path / "page")
+    assert (found.passed, found.step) == (Mark(), 8)
+
+
+def test_a_call_without_a_step_passes_nothing_and_one_that_is_refused_counts_nothing(tmp_path: Path) -> None:
+    put_before(str(tmp_path / "page"), 0)
+    program = "import elastic\nelastic.progress()\nelastic.progress(-1)"
+    environment = {**os.environ, VARIABLE: str(tmp_path / "page")}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, check=False, capture_output=True)
+    assert b"ValueError: progress: a step is an int from 0 to 2**63 - 1, not -1" in run.stderr
+    assert read_page(str(tmp_path / "page")).calls == 1
+    found = take_page(str(tmp_path / "page"))
+    assert found.first == found.last != Mark()
+    assert (found.first_step, found.step, found.passed) == (0, 0, Mark())
+
+
+def test_the_agent_s_bounds_are_those_of_the_worker_which_imports_nothing_of_the_core() -> None:
+    assert (work.STEP_MAX, work.NAMES_MAX) == (progress.STEP_MAX, progress.NAMES_MAX)
+    shown = "import sys, elastic; elastic.progress(); print('attrs' in sys.modules or 'elastic.core' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", shown], text=True) == "False\n"
+
+
+def test_a_page_that_is_too_short_or_a_link_says_nothing_and_is_gone(tmp_path: Path) -> None:
+    page, link = tmp_path / "page", tmp_path / "link"
+    assert take_page(str(page)) == Said()
+    page.write_bytes(b"\xff" * (progress.BYTES - 1))
+    assert take_page(str(page)) == Said()
+    page.write_bytes(b"\xff" * progress.BYTES)
+    link.symlink_to(page)
+    assert take_page(str(link)) == Said()
+    assert page.exists() and not link.is_symlink()
+    assert take_page(str(page)).saved == 2**64 - 1
+    put_before(str(page), 3)
+    put_before(str(page), 4)  # its place is taken: nobody writes to it
+    assert page.read_bytes()[8 * progress.BEFORE :] == (4).to_bytes(8, sys.byteorder)
+    put_before(f"{tmp_path}/nowhere/page", 3)

@@ -1,0 +1,91 @@
+"""What each start of a worker came to, as the agent writes it down."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from attrs import evolve
+
+from elastic.adapters.agent.work_records import WorkRecords
+from elastic.adapters.clock import SystemClock
+from elastic.adapters.workers.messages.progress import VARIABLE
+from elastic.adapters.workers.start.attempts import Attempt
+from elastic.adapters.workers.worker_port import Exit, WorkerSpec
+from elastic.core.ranks import Ranks, WorkerRanks
+from elastic.core.work import Worked
+from elastic.core.world import Node
+
+RANKS = Ranks(1, 2, 4, "trainer", 4, (WorkerRanks(2, 0, 2), WorkerRanks(3, 1, 3)))
+CLOCK = SystemClock()
+
+
+def attempts(folder: Path, round: int) -> dict[int, Attempt]:
+    """Of one round, by local rank. The second worker has no page."""
+    pages = {0: {VARIABLE: f"{folder}/page.{round}"}, 1: dict[str, str]()}
+    return {
+        rank: Attempt(Node("a", 1), "host", round, RANKS, WorkerSpec(rank, ("x",), environment), None)
+        for rank, environment in pages.items()
+    }
+
+
+def works(attempt: Attempt, program: str) -> Exit:
+    """Run this as that worker, to its end."""
+    began_at = CLOCK.now()
+    environment = {**os.environ, **attempt.spec.environment}
+    run = subprocess.Popen([sys.executable, "-c", f"import elastic\n{program}"], env=environment)
+    return Exit(attempt.spec.local_rank, run.pid, run.wait(), began_at, CLOCK.now())
+
+
+def test_each_start_is_told_with_what_it_said_and_what_was_reached_before(tmp_path: Path) -> None:
+    told = list[Worked]()
+    records = WorkRecords(CLOCK, told.append)
+    first, second, again = (attempts(tmp_path, round) for round in (0, 1, 1))
+    records.begin(first)
+    records.ended(works(first[0], "elastic.progress(3); elastic.progress(4); elastic.saved(3)"))
+    records.ended(works(first[1], "elastic.progress(9)"))
+    records.begin(second)
+    records.ended(evolve(works(second[0], "elastic.progress(4); elastic.progress(5)"), was_standby=True))
+    records.begin({0: again[0]})
+    records.ended(works(again[0], ""))
+    assert [(work.round, work.rank, work.start, work.before, work.standby) for work in told] == [
+        (0, 2, 0, None, False),
+        (0, 3, 0, None, False),
+        (1, 2, 0, 4, True),
+        (1, 2, 1, 5, False),
+    ]
+    assert [(work.first_step, work.step, work.saved) for work in told] == [
+        (3, 4, 3),
+        (None, None, None),
+        (4, 5, None),
+        (None, None, None),
+    ]
+    assert [work.passed is not None for work in told] == [False, False, True, False]
+    passes = told[2]
+    assert passes.first and passes.passed and passes.last
+    assert passes.began_at < passes.first.at < passes.passed.at == passes.last.at < passes.ended_at <= passes.at
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_that_never_ran_or_is_collected_twice_is_not_told_of(tmp_path: Path) -> None:
+    told = list[Worked]()
+    records = WorkRecords(CLOCK, told.append)
+    records.ended(Exit(0, 7, 0, 1.0, 2.0))
+    records.begin(attempts(tmp_path, 0))
+    records.ended(Exit(0, 0, 127, 1.0, 1.0))
+    assert told == []
+    records.ended(Exit(1, 7, 0, 2.0, 1.0))
+    records.ended(Exit(1, 7, 0, 2.0, 3.0))
+    assert [(work.began_at, work.ended_at) for work in told] == [(2.0, 2.0)]
+
+
+def test_the_highest_step_of_all_workers_is_what_was_reached(tmp_path: Path) -> None:
+    told = list[Worked]()
+    records = WorkRecords(CLOCK, told.append)
+    for round, step in enumerate((6, 2, 3)):
+        (begun := attempts(tmp_path, round)).pop(1)
+        records.begin(begun)
+        records.ended(works(begun[0], f"elastic.progress({step})"))
+    assert [(work.before, work.step) for work in told] == [(None, 6), (6, 2), (6, 3)]
