@@ -17,7 +17,7 @@ from ..core.replay.evidence import Judgement, judgement
 from ..core.replay.history import History, histories
 from ..core.replay.lanes import Lanes
 from ..core.replay.timeline import Recovery, Round, lanes, recoveries, rounds
-from ..core.trace.lines import Corrupt, traces
+from ..core.trace.lines import traces
 from ..core.trace.plain import plain
 from ..core.trace.steps import Header
 from ..core.values import frozen
@@ -31,6 +31,7 @@ from .render.node_runs import laws_data
 from .render.picture import picture
 from .render.rounds import names, rank_names, rendered, rendered_call
 from .render.text import count, say, say_data
+from .traces import note_header, reading
 
 EPILOG = """\b
   elastic launch --trace=traces/ --nnodes=2 ... train.py     (on each node)
@@ -102,26 +103,15 @@ def replay(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
 
 
 def _read(path: str) -> list[_Read]:
-    try:
+    with reading(path):
         return [_Read(path, replayed(trace)) for trace in traces(lines(path))]
-    except Corrupt as reason:
-        raise Mistake(f"{path}: {reason}; is it a trace? elastic launch --trace writes them") from None
-    except IsADirectoryError:
-        raise Mistake(f"{path}: is a directory; name its files: {path.rstrip('/')}/*.ndjson") from None
-    except OSError as error:
-        raise Mistake(f"{path}: {why(error)}") from None
 
 
 def _refuse_copies(read: Sequence[_Read]) -> None:
     """Raise Mistake for a trace that comes twice: its workers would seem to start twice."""
     first = dict[Header, str]()
     for each in read:
-        header = each.run.trace.header
-        if header in first:
-            raise Mistake(
-                f"{each.path}: holds the trace of {header.node} that {first[header]} holds too; name one of them"
-            )
-        first[header] = each.path
+        note_header(first, each.path, each.run.trace.header)
 
 
 def _draw(path: str, judged: Sequence[_Judged]) -> None:

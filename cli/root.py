@@ -20,7 +20,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
         ctx.exit()
 
 
-LATER = ("cancel", "completion", "drain", "replay", "simulate", "stacks", "status", "store")
+LATER = ("cancel", "completion", "drain", "goodput", "replay", "simulate", "stacks", "status", "store")
 """Commands whose module, of the same name, is imported only when it is asked for: launch starts without it."""
 
 

@@ -26,7 +26,6 @@ from elastic.core.goodput import (
     booked,
     cause,
     closed,
-    cut,
     executed,
     follow,
     heard,
@@ -220,11 +219,7 @@ def made_up(draw: st.DrawFn) -> Made:
 def entered(follower: Follower, those: Iterable[Step | None]) -> tuple[Follower, tuple[Entry, ...]]:
     entries: tuple[Entry, ...] = ()
     for step in those:
-        if step is None:
-            account, more = cut(follower.account)
-            follower = evolve(follower, account=account)
-        else:
-            follower, more = take(follower, step)
+        follower, more = take(follower, step)
         entries += more
     return follower, entries
 

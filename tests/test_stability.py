@@ -12,7 +12,7 @@ import pytest
 
 import elastic.core
 from elastic.adapters.report import launch_report
-from elastic.cli.render import job, stacks
+from elastic.cli.render import goodput, job, stacks
 from elastic.core.rendezvous import codec
 from elastic.core.trace import lines
 
@@ -24,7 +24,12 @@ LAUNCH = (ROOT / "docs" / "launch.md").read_text()
 def test_the_page_has_the_format_of_each_document_that_programs_read() -> None:
     (of_report,) = re.findall(r'"format": (\d+)', inspect.getsource(launch_report.as_json))
     told = dict(re.findall(r"`([\w. -]+)` \(`format` (\d+)\)", PAGE))
-    formats = {"report.json": of_report, "elastic status --json": job.FORMAT, "elastic stacks --json": stacks.FORMAT}
+    formats = {
+        "report.json": of_report,
+        "elastic status --json": job.FORMAT,
+        "elastic stacks --json": stacks.FORMAT,
+        "elastic goodput --json": goodput.FORMAT,
+    }
     assert told == {name: str(number) for name, number in formats.items()}
 
 

@@ -16,7 +16,7 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 
 from ...core import group
@@ -279,8 +279,30 @@ def missing_parts(path: str) -> tuple[int, int] | None:
 def lines(path: str, longest: int = LINE_MAX) -> Iterator[bytes]:
     """The lines of a trace up to a part that is missing, none much longer than one may be. Raises OSError, or Corrupt for
     numbers that fit no line."""
+    yield from _unpacked(_unbroken(path)[0], longest)
+
+
+def stretches(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """Yield the lines of a trace, as `lines` does, by stretches of parts between which others are missing, each with the
+    name of its first part. A part can be read by itself."""
+    for parts in _unbroken(path):
+        yield parts[0], _unpacked(parts, LINE_MAX)
+
+
+def _unbroken(path: str) -> list[list[str]]:
+    """Return the parts of a trace, by stretches in which none is missing."""
+    found, last = [[path]], 1
+    for number in later_parts(path):
+        if number > last + 1:
+            found.append([])
+        found[-1].append(f"{path}.{number}")
+        last = number
+    return found
+
+
+def _unpacked(parts: Sequence[str], longest: int) -> Iterator[bytes]:
     recent: tuple[Shape, ...] = ()
-    for number, line in enumerate(_lines(path, longest), 1):
+    for number, line in enumerate(_lines(parts, longest), 1):
         if not line.endswith(b"\n") or line.endswith(CUT):
             yield line  # another line, or a line of another agent, follows
             continue
@@ -291,9 +313,8 @@ def lines(path: str, longest: int = LINE_MAX) -> Iterator[bytes]:
         yield whole
 
 
-def _lines(path: str, longest: int) -> Iterator[bytes]:
-    until, _ = missing_parts(path) or (math.inf, 0)
-    for part in (path, *(f"{path}.{number}" for number in later_parts(path) if number < until)):
+def _lines(parts: Sequence[str], longest: int) -> Iterator[bytes]:
+    for part in parts:
         with open(part, "rb") as file:
             while line := file.readline(longest + 1):
                 yield line

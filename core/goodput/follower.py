@@ -14,7 +14,7 @@ from ..group.state import Join, Start
 from ..trace.steps import Asked, CallStepped, Header, Started, Step, Stepped, Working
 from ..values import frozen
 from ..work import Worked
-from .account import Account, executed, heard, opened, stepped
+from .account import Account, cut, executed, heard, opened, stepped
 from .entries import Entry
 
 
@@ -33,10 +33,12 @@ def follow(header: Header) -> Follower:
     return Follower(opened(header.node, header.now), Group(header.node, header.machine.settings))
 
 
-def take(follower: Follower, step: Step) -> tuple[Follower, tuple[Entry, ...]]:
-    """Take the next step of the trace."""
+def take(follower: Follower, step: Step | None) -> tuple[Follower, tuple[Entry, ...]]:
+    """Take the next step of the trace; None: steps are missing here."""
     account = follower.account
     match step:
+        case None:
+            account, entries = cut(account)
         case Asked(fed, now):
             account, entries = heard(account, fed, now)
         case Started(at=at):

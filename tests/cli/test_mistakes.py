@@ -21,7 +21,7 @@ from elastic.core.world import LOCAL_WORLD_SIZE_MAX
 
 ENDPOINT = "write --rdzv-endpoint=HOST:29400"
 WHERE = f"several nodes must know where they meet; {ENDPOINT}, or --node-rank=N --master-addr=HOST"
-COMMANDS = "cancel, completion, drain, launch, replay, simulate, stacks, status, store"
+COMMANDS = "cancel, completion, drain, goodput, launch, replay, simulate, stacks, status, store"
 KNOWN = "this version knows c10d (a TCPStore), static (the same, at --master-addr) and etcd (v3)"
 MISTAKES = [
     # nodes and workers
@@ -361,6 +361,7 @@ def test_an_unknown_command_is_answered_with_the_nearest(capfd: pytest.CaptureFi
         ("simulate 1000", "1000: elastic simulate takes only options (elastic simulate --help lists them)"),
         ("simulate --picture=run.png", "--picture=run.png: the picture is an SVG; write run.svg"),
         ("replay --picture=job.png x.ndjson", "--picture=job.png: the picture is an SVG; write job.svg"),
+        ("goodput /proc/self", "/proc/self: is a directory; name its files: /proc/self/*.ndjson"),
         ("replay /proc/self", "/proc/self: is a directory; name its files: /proc/self/*.ndjson"),
     ],
 )

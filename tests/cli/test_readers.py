@@ -13,6 +13,7 @@ from elastic.adapters import launch_settings
 from elastic.cli import etcd_place, rendezvous_settings
 from elastic.cli.api.program_settings import COMMAND_ALONE, PROGRAM_ALONE
 from elastic.cli.api.program_settings import LaunchSettings as ProgramSettings
+from elastic.cli.goodput import goodput
 from elastic.cli.launch_options import WITHOUT_EFFECT, LaunchOptions
 from elastic.cli.replay import replay
 from elastic.cli.simulate_options import SimulateOptions
@@ -110,7 +111,7 @@ def test_no_key_is_both_honoured_and_said_to_make_no_difference() -> None:
     assert set(rendezvous_settings.NO_KEYS) <= honoured
 
 
-@pytest.mark.parametrize("command", [replay, store], ids=["replay", "store"])
+@pytest.mark.parametrize("command", [goodput, replay, store], ids=["goodput", "replay", "store"])
 def test_each_option_of_the_smaller_commands_is_used(command: object) -> None:
     function = command.callback  # type: ignore[attr-defined]
     tree = ast.parse((ROOT / "cli" / f"{function.__name__}.py").read_text())

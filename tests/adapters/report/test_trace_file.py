@@ -21,14 +21,14 @@ from elastic.adapters.agent.agent import Agent
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Logs, Program
 from elastic.adapters.report.news import CannotTrace, News, Remark, TraceLost
-from elastic.adapters.report.trace_file import PARTS_KEPT, TraceFile, later_parts, missing_parts
+from elastic.adapters.report.trace_file import PARTS_KEPT, TraceFile, later_parts, missing_parts, stretches
 from elastic.adapters.report.trace_file import lines as lines_of
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.core import group, rendezvous
 from elastic.core.inprocess import Call, Settings, transition
 from elastic.core.inprocess.words import Join
 from elastic.core.rendezvous import Held, Input, Pause, Silent, step
-from elastic.core.trace.lines import CUT, traces
+from elastic.core.trace.lines import CUT, entries, traces
 from elastic.core.trace.steps import STEPS, Asked, Calling, CallStepped, Trace
 from elastic.core.world import Ending, Verdict
 
@@ -326,6 +326,10 @@ def test_of_many_parts_the_first_and_the_last_are_kept(tmp_path: Path, lost: Sim
     assert missing_parts(str(path)) == (2, kept[0] - 1)
     (trace,) = read(path)
     assert 0 < len(trace.steps) < 20
+    (first, _), (later, rest) = stretches(str(path))
+    assert (first, later) == (str(path), f"{path}.{kept[0]}")
+    steps = [step for _, step in entries(rest)]
+    assert steps and all(isinstance(step, Asked) for step in steps), "a part can be read by itself"
 
 
 def test_a_later_agent_goes_on_in_the_last_part(tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]) -> None:

@@ -8,7 +8,7 @@ from goodputs import imbalances, read
 from traced import Agent, Shared, finished, started
 from traced_calls import called_again
 
-from elastic.core.goodput import cut, follow, take
+from elastic.core.goodput import follow, take
 from elastic.core.group import Phase
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import Join, MarkDone, Over, Start
@@ -37,7 +37,7 @@ def test_after_missing_steps_the_start_of_workers_shows_where_the_group_stands()
     trace = finished().b.trace
     (start,) = [step for step in trace.steps[20:] if _commands(step, Start)]
     follower = follow(trace.header)
-    follower = evolve(follower, account=cut(follower.account)[0])
+    follower, _ = take(follower, None)
     follower, _ = take(follower, start)
     assert follower.account.group and follower.account.group.phase is Phase.RUNNING
     assert len(follower.account.group.running) == 1
@@ -45,7 +45,7 @@ def test_after_missing_steps_the_start_of_workers_shows_where_the_group_stands()
 
 def test_after_missing_steps_a_join_shows_where_the_group_stands_unless_workers_run_on() -> None:
     follower = follow(started().a.header)
-    follower = evolve(follower, account=cut(follower.account)[0])
+    follower, _ = take(follower, None)
     unclear, _ = take(follower, Stepped(None, (MarkDone(),), 200.0))
     assert unclear.account.group is None
     moving, _ = take(follower, Stepped(OVER, (Join(Generation("by a", 0)),), 200.0))

@@ -1,0 +1,149 @@
+"""`elastic goodput`: traces -> the account of each node -> where the time went, and why.
+
+Traces are read line by line; none is held whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import click
+
+from ..adapters.report.trace_file import missing_parts, stretches
+from ..core.goodput import Book, Entry, Follower, added, booked, closed, follow, jobs, micros, of_job, take
+from ..core.group import Phase
+from ..core.trace.lines import Corrupt, entries
+from ..core.trace.steps import Header, Step, Working
+from ..core.values import frozen
+from ..core.world import Node
+from .exit_codes import SUCCEEDED
+from .option import Command, file_names
+from .render.goodput import FORMAT, job_data, rendered
+from .render.rounds import names
+from .render.text import count, say, say_data
+from .traces import note_header, reading
+
+EPILOG = """\b
+  elastic launch --trace=traces/ --nnodes=2 ... train.py     (on each node)
+  elastic goodput traces/*.ndjson
+\b
+Node time is added over all nodes, each from its agent's start to its end: 8 nodes have 8 hours in an hour.
+Traces of wrapped functions' ranks (rank_*.ndjson) are left out.
+\b
+Exit codes:  0 told · 2 a file cannot be read
+"""
+
+
+@frozen
+class _Agent:
+    """What the trace of one agent tells."""
+
+    path: str
+    header: Header
+    entries: tuple[Entry, ...]
+    is_ended: bool
+
+    @property
+    def shift(self) -> int:
+        """Return the microseconds from the clock of its host to the time of day there."""
+        return micros(self.header.wall) - micros(self.header.now)
+
+
+@click.command(
+    cls=Command, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the same as data, for programs, in whole microseconds.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=file_names)
+def goodput(files: tuple[str, ...], as_json: bool) -> int:
+    """Say where the time of a job's nodes went, and why, by the traces of elastic launch --trace.
+
+    Each microsecond of a node is in one bucket, with one cause. The dearest events come last.
+    """
+    found = dict[Header, str]()
+    agents = [agent for path in files for agent in _agents(path, found)]
+    whole = reduce(added, (booked(each.entries, each.shift) for each in agents), Book())
+    hosts = {each.header.node: each.header.host for each in agents}
+    if as_json:
+        of_nodes = {each.header.node: _agent_data(each) for each in agents}
+        told = [job_data(job, of_job(whole, job), names(hosts), of_nodes) for job in jobs(whole)]
+        say_data({"format": FORMAT, "jobs": told})
+    else:
+        say(*_lines(whole, hosts, len(found) - len(agents)), *_missing(files))
+    return SUCCEEDED
+
+
+# --- what is read
+
+
+def _agents(path: str, found: dict[Header, str]) -> Iterator[_Agent]:
+    """Yield the agents of this file. Traces of ranks are `found`, and that is all. Raises Mistake."""
+    header: Header | None = None
+    follower: Follower | None = None
+    kept = list[Entry]()
+    for entry in _entries(path):
+        if isinstance(entry, Header):
+            if header and follower:
+                yield _agent(path, header, follower, kept)
+            note_header(found, path, entry)
+            follower = follow(entry) if isinstance(entry.machine, Working) else None
+            header, kept = entry, []
+        elif follower:
+            follower, more = take(follower, entry)
+            kept += more
+    if header and follower:
+        yield _agent(path, header, follower, kept)
+
+
+def _agent(path: str, header: Header, follower: Follower, kept: Sequence[Entry]) -> _Agent:
+    group = follower.account.group
+    is_ended = group is not None and group.phase is Phase.ENDED
+    return _Agent(path, header, (*kept, *closed(follower.account)), is_ended)
+
+
+def _entries(path: str) -> Iterator[Header | Step | None]:
+    """Yield the headers and steps of a file; None where parts are missing. Raises Mistake."""
+    has_header = False
+    for index, (part, lines) in enumerate(stretches(path)):
+        if index:
+            yield None
+        with reading(part):
+            for number, entry in entries(lines):
+                has_header = has_header or isinstance(entry, Header)
+                if entry and not has_header:
+                    raise Corrupt(number, "a step before any header")
+                if entry:
+                    yield entry
+            if not has_header:
+                raise Corrupt(1, "no header: it is empty, or no trace")
+
+
+# --- what is told
+
+
+def _lines(whole: Book, hosts: Mapping[Node, str], ranks: int) -> Iterator[str]:
+    of = jobs(whole)
+    without = f" ({count(ranks, 'trace')} of ranks left out)" if ranks else ""
+    yield f"elastic  {count(len(hosts), 'agent')}, {count(len(of), 'job')}{without}"
+    for job in of:
+        yield from rendered(of_job(whole, job), names(hosts))
+
+
+def _missing(files: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each trace that lacks parts, which were removed because it had grown too long."""
+    for path in dict.fromkeys(files):
+        if gone := missing_parts(path):
+            first, last = gone
+            what = f"{path}.{first} is" if first == last else f"{path}.{first} to {path}.{last} are"
+            yield f"  missing    {what} gone: the time of its node is unknown from there to what shows what it does"
+
+
+def _agent_data(agent: _Agent) -> Any:
+    return {
+        "file": agent.path,
+        "host": agent.header.host,
+        "began": agent.header.wall,
+        "ended": agent.is_ended,
+        "missing_parts": missing_parts(agent.path),
+    }

@@ -1,0 +1,144 @@
+"""Where the time of a job's nodes went: a line, a table by bucket and cause, and the dearest events; the same as data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...core.goodput import BUCKETS, Book, Cause, Kind, Loss, cause, losses
+from ...core.trace.plain import plain
+from ...core.world import Node
+from .text import table
+
+FORMAT = 1
+EVENTS_MAX = 10
+"""The most events that people are shown."""
+SHOWN_LEAST = 0.0005
+"""A bucket with a smaller share is not in the line."""
+
+Names = Mapping[Node, str]
+
+
+def rendered(book: Book, known: Names) -> Iterator[str]:
+    """Yield the lines that people read of one job."""
+    yield f"  {summary(book, known)}"
+    kinds = Counter[tuple[str, Kind]]()
+    for share, spent in book.shares.items():
+        kinds[share.bucket, cause(book, share).kind] += spent
+    total = sum(kinds.values())
+    order = {bucket: place for place, bucket in enumerate(BUCKETS)}
+    rows = sorted(kinds.items(), key=lambda row: (order.get(row[0][0], len(order)), -row[1], row[0][1].value))
+    cells = [(bucket, kind.value, span(spent), percent(spent, total)) for (bucket, kind), spent in rows]
+    yield ""
+    yield from (f"  {line}" for line in table(("bucket", "cause", "node time", "share"), cells))
+    if found := losses(book):
+        began = min(book.began.values())
+        dear = [(span(loss.began - began), said(loss.cause, known), span(loss.total), _of(loss)) for loss in found]
+        yield ""
+        yield from (f"  {line}" for line in table(("at", "event", "node time", "in which"), dear[:EVENTS_MAX]))
+        if len(found) > EVENTS_MAX:
+            yield f"  and {len(found) - EVENTS_MAX} more: --json"
+
+
+def summary(book: Book, known: Names) -> str:
+    """Return the one line: "96.1 % running · 1.2 % starting · … · lost in all: 3 h 12 min of 2 nodes"."""
+    buckets = Counter[str]()
+    for share, spent in book.shares.items():
+        buckets[share.bucket] += spent
+    total, lost = sum(buckets.values()), sum(loss.total for loss in losses(book))
+    order = sorted(buckets.items(), key=lambda each: (each[0] != BUCKETS[0], -each[1], each[0]))
+    parts = [_part(bucket, spent, total, book, known) for bucket, spent in order if spent >= SHOWN_LEAST * total]
+    nodes = len({share.node for share in book.shares})
+    return " · ".join((*parts, f"lost in all: {span(lost)} of {nodes} node{'s' * (nodes != 1)}"))
+
+
+def _part(bucket: str, spent: int, total: int, book: Book, known: Names) -> str:
+    most = ""
+    if bucket == "waiting" and book.awaited:
+        node = min(book.awaited, key=lambda node: (-book.awaited[node], node))
+        most = f", most for {known.get(node, node.slot)}"
+    return f"{percent(spent, total)} {bucket}{most}"
+
+
+def _of(loss: Loss) -> str:
+    """Return the buckets of an event, the dearest first."""
+    order = sorted(loss.buckets.items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join(f"{span(spent)} {bucket}" for bucket, spent in order)
+
+
+def said(its: Cause, known: Names) -> str:
+    """Return a cause in words."""
+    by = known.get(its.by, its.by.slot) if its.by else ""
+    match its.kind:
+        case Kind.FAILURE if its.rank is not None:
+            what = f"failure of rank {its.rank} ({by})"
+        case Kind.LOSS:
+            what = f"loss of {', '.join(its.lost) or 'a node'}"
+        case Kind.UNKNOWN if its.round is not None:
+            what = "no trace tells why"
+        case _:
+            what = f"{its.kind.value} ({by})" if by else its.kind.value
+    return what if its.round is None else f"{what}, in round {its.round}"
+
+
+def percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "0.0 %"
+
+
+def span(micros: int) -> str:
+    """Return a time in the two largest units that it has: 3 h 12 min, 2 min 5 s, 1.25 s, 3 ms."""
+    if micros < 1_000_000:
+        return f"{micros / 1_000:.3g} ms"
+    if micros < 60_000_000:
+        return f"{micros / 1_000_000:.3g} s"
+    seconds = round(micros / 1_000_000)
+    minutes, hours = seconds // 60, seconds // 3_600
+    if not hours:
+        return f"{minutes} min {seconds % 60} s"
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+# --- for programs
+
+
+def job_data(job: str, book: Book, known: Names, agents: Mapping[Node, Any]) -> Any:
+    """Return a job as data. All times are whole microseconds but `began`, which is seconds since the epoch."""
+    shares = Counter[tuple[str, str]]()
+    nodes: dict[Node, Counter[str]] = {}
+    for share, spent in book.shares.items():
+        shares[share.bucket, cause(book, share).kind.value] += spent
+        nodes.setdefault(share.node, Counter())[share.bucket] += spent
+    return {
+        "job": job,
+        "micros": sum(shares.values()),
+        "shares": [
+            {"bucket": bucket, "cause": kind, "micros": spent} for (bucket, kind), spent in sorted(shares.items())
+        ],
+        "events": [_loss_data(loss) for loss in losses(book)],
+        "nodes": [
+            {
+                "node": plain(node, Node),
+                "name": known.get(node, node.slot),
+                **agents[node],
+                "micros": sum(buckets.values()),
+                "buckets": dict(sorted(buckets.items())),
+                "awaited_micros": book.awaited.get(node, 0),
+            }
+            for node, buckets in sorted(nodes.items())
+        ],
+    }
+
+
+def _loss_data(loss: Loss) -> Any:
+    its = loss.cause
+    return {
+        "cause": its.kind.value,
+        "round": its.round,
+        "by": its.by and plain(its.by, Node),
+        "rank": its.rank,
+        "lost": list(its.lost),
+        "began": loss.began / 1_000_000,
+        "micros": loss.total,
+        "buckets": dict(sorted(loss.buckets.items())),
+    }
