@@ -169,6 +169,7 @@ class StatusLines:
         wait = self._wait(now)
         self._until = now + self._last_line.every_s if wait else None
         if wait:
+            self._tell_failures()  # the report is not near
             with self._until_reader_is_gone():
                 self._last_line.show(wait, now)
 

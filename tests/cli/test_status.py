@@ -89,14 +89,13 @@ def test_a_failure_shows_its_cause_then_its_cost_then_the_time_to_recover() -> N
 
 def fails_for_good() -> Story:
     """Return the story of a failure after which no restart is left."""
-    story = Story(workers=1)
+    story = Story()
     story.starts(0.0, failures=3)
-    story.exits(0, 1, 12.4)
+    story.exits(1, 1, 12.4)
     story.status.saw(Recorded(FAULT))
-    story.happens(Reaped(story.at(12.6)))
     story.reads(
         """
-        elastic  round 0: 1 node, 1 worker, started in 0 ms
+        elastic  round 0: 1 node, 2 workers, started in 0 ms
         elastic  gpu-02 rank 5 (local 1, pid 8812) failed: exit code 1 after 12.4 s
         """
     )
@@ -110,11 +109,16 @@ def test_a_failure_that_ends_the_job_is_left_to_the_report() -> None:
     assert story.out.getvalue().splitlines()[2:] == ["elastic  FAILED: 4 failures"]
 
 
-@pytest.mark.parametrize("goes_on", [True, False])
-def test_a_failure_that_was_left_to_a_report_is_told_where_none_comes(goes_on: bool) -> None:
-    """A lost node explains it, and the job goes on; or it ends otherwise, by a signal say."""
+@pytest.mark.parametrize("then", ["it goes on", "it waits", "it ends"])
+def test_a_failure_that_was_left_to_a_report_is_told_where_none_comes_soon(then: str) -> None:
+    """A lost node explains it, and the job goes on; its workers take their time to stop; or it ends otherwise, by a signal
+    say."""
     story = fails_for_good()
-    if goes_on:
+    if then == "it waits":
+        story.lasts(14.5)
+    if then == "it goes on":
+        story.exits(0, -15, 12.6)
+        story.happens(Reaped(story.at(12.6)))
         story.starts(12.7, round=1, failures=3)
     story.status.end(["stopped by SIGTERM"], False, tells_failures=False)
     assert story.out.getvalue().splitlines()[2:5] == [
