@@ -17,12 +17,12 @@ from .evolving import evolve, maker
 from .group import Group, Outcome, Phase, Stopped, transition
 from .group import begin as first_step
 from .group import state as of_group
-from .group.state import Beaten, Command, Signalled
+from .group.state import Beaten, Command, Refused, Signalled
 from .hangs import out_of_reach
 from .node import acknowledged, asks_for_stacks, farewell, follows, heard, noticed, requested, still_lost, workless
 from .rendezvous import Prepared, RendezvousState, Request, Seen, StoreBack, StoreSilent, Told, handlers
 from .values import frozen
-from .world import Ending, Life, Node, Verdict, World
+from .world import Ending, Life, Node, Verdict, Why, World
 
 ANSWERED_MAX = 1_024
 """The ids of queries that an agent remembers. People ask a few questions of a job, and each id is worth some 100 bytes."""
@@ -444,5 +444,8 @@ def awaited(agent: Agent) -> tuple[Node, ...]:
 
 
 def is_hurried(agent: Agent) -> bool:
-    """Return True if the end waits for no store: this node was told to stop, and the register has not heard of that."""
+    """Return True if the end waits for no store: this node was told to stop, and the register has not heard of that; or it
+    has given a silent store up."""
+    if isinstance(agent.outcome, Refused):
+        return agent.outcome.why is Why.UNCONFIRMED
     return isinstance(agent.outcome, Stopped) and not agent.is_known_to_leave

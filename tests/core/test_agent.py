@@ -416,6 +416,11 @@ def test_an_agent_that_was_told_to_stop_asks_no_store_that_has_not_heard_of_that
     assert left.outcome and is_hurried(left) is (hurries and left.outcome == Stopped(15))
 
 
+@pytest.mark.parametrize(("why", "hurries"), [(Why.UNCONFIRMED, True), (Why.TIMEOUT, False)])
+def test_an_agent_that_has_given_a_silent_store_up_asks_it_nothing_more(why: Why, hurries: bool) -> None:
+    assert is_hurried(agent(told(Raise(Fail(why), "why"), join))) is hurries
+
+
 def test_an_end_that_nobody_asked_for_is_not_hurried() -> None:
     assert not is_hurried(agent(closed()))
 
