@@ -77,7 +77,7 @@ class WireClient:
         self._unread = bytearray()
         """Bytes that have come and are not read yet."""
         self._until: float | None = None
-        """When the answer must have come as a whole; None if each part has its own time."""
+        """When the answer must have come as a whole; None if each part of it has the socket's time-out."""
         try:
             self._socket = socket.create_connection((address.host, address.port), timeout=timeout_s)
         except OSError as error:
@@ -135,8 +135,8 @@ class WireClient:
         this time. This connection is useless afterwards. Raises Closed where the server's torch is too old to list them."""
         self._until = SystemClock().now() + within_s
         self._send(bytes([LIST_KEYS]))
-        (count,) = struct.unpack("<Q", self._read(8))
         try:
+            (count,) = struct.unpack("<Q", self._read(8))
             for _ in range(count):
                 (size,) = struct.unpack("<Q", self._read(8))
                 if size <= longest:
@@ -192,11 +192,12 @@ class WireClient:
 
     def _read(self, size: int) -> bytes:
         unread = self._unread
-        if self._until is not None and SystemClock().now() >= self._until:
-            raise Late("the answer takes too long")
         while len(unread) < size:
+            self._bound_wait()
             try:
                 piece = self._socket.recv(max(size - len(unread), _PIECE))
+            except TimeoutError as error:
+                raise (Broken if self._until is None else Late)(str(error)) from error
             except ConnectionError as error:
                 raise Closed(error.strerror or str(error)) from error
             except OSError as error:
@@ -207,6 +208,13 @@ class WireClient:
         data = bytes(unread[:size])
         del unread[:size]
         return data
+
+    def _bound_wait(self) -> None:
+        """Wait no longer for the next part than for the answer as a whole. Raises Late."""
+        if self._until is not None:
+            if (left_s := self._until - SystemClock().now()) <= 0:
+                raise Late("the answer takes too long")
+            self._socket.settimeout(left_s)
 
     def _pass_over(self, size: int) -> None:
         while size > 0:

@@ -678,9 +678,11 @@ def listener(answer: Callable[[socket.socket], None]) -> Iterator[Address]:
 
         thread = threading.Thread(target=run)
         thread.start()
-        yield Address("127.0.0.1", server.getsockname()[1])
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join()
+        try:
+            yield Address("127.0.0.1", server.getsockname()[1])
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 def _silent(connection: socket.socket) -> None:
@@ -1028,3 +1030,20 @@ def test_a_store_that_tells_keys_without_end_is_heard_for_a_time(key: bytes, mon
 
     with listener(tells) as address, closing(TCPStoreBackend(address, "nobody", SystemClock())) as looks:
         assert looks.runs() == Runs(frozenset({"eval"}), is_part=True)
+
+
+@pytest.mark.parametrize("told", [b"", struct.pack("<QQ", 2, 18) + b"/elastic/eval/root", struct.pack("<QQ", 1, 2**40)])
+def test_a_store_that_stalls_while_it_tells_its_keys_is_not_waited_for(
+    told: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcpstore, "_LISTED_S", 0.3)
+
+    def stalls(connection: socket.socket) -> None:
+        greeting = connection.recv(10, socket.MSG_WAITALL)
+        connection.sendall(greeting[-4:] + told)
+        while connection.recv(1):
+            pass
+
+    named = frozenset({"eval"} if b"eval" in told else ())
+    with listener(stalls) as address, closing(TCPStoreBackend(address, "nobody", SystemClock())) as looks:
+        assert looks.runs() == Runs(named, is_part=True)
