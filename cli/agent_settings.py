@@ -182,7 +182,7 @@ def _group(options: LaunchOptions, spans: rendezvous.Settings, environment: Mapp
         shutdown_timeout = _read(values.seconds, SHUTDOWN_TIMEOUT, environment.get(SHUTDOWN_TIMEOUT, "30"))
     barrier_timeout = options.exit_barrier_timeout
     if barrier_timeout is None and (text := environment.get(EXIT_BARRIER_TIMEOUT)):
-        barrier_timeout = _read(values.some_seconds, EXIT_BARRIER_TIMEOUT, text)
+        barrier_timeout = _read(values.exit_barrier, EXIT_BARRIER_TIMEOUT, text)
     try:
         return group.Settings(
             grace=options.grace,

@@ -146,7 +146,7 @@ class LaunchOptions:
     shutdown_timeout: float | None = FAILURES.option("S", values.seconds)(
         "The same when this command itself is told to stop. [default: TORCH_ELASTIC_SHUTDOWN_TIMEOUT or 30]"
     )
-    exit_barrier_timeout: float | None = FAILURES.option("S", values.some_seconds)(
+    exit_barrier_timeout: float | None = FAILURES.option("S", values.exit_barrier)(
         "How long this node waits for the other nodes' workers when its own have succeeded. Then it ends with 0. [default: "
         "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT, or barrier_timeout of --rdzv-conf, or as long as they run]"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -140,6 +141,8 @@ def _reader(setting: Attribute[Any]) -> Callable[[str], Any]:
         return values.yes_or_no
     if isinstance(setting.default, rendezvous.Comparison):
         return _comparison
+    if setting.default == math.inf:
+        return values.exit_barrier
     return values.seconds if isinstance(setting.default, float) else values.whole
 
 

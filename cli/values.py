@@ -72,23 +72,35 @@ def positive(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Read a span of 0 or more seconds."""
+    return _span(text, "write a number of seconds, 0 or more")
+
+
+def some_seconds(text: str) -> float:
+    """Read a span above 0 seconds."""
+    span = _span(text, remedy := "write a number of seconds above 0")
+    if span == 0:
+        raise ValueError(remedy)
+    return span
+
+
+def _span(text: str, remedy: str) -> float:
     try:
         span = float(text)
     except ValueError:
         span = -1.0
     if not math.isfinite(span) or span < 0:
-        raise ValueError("write a number of seconds, 0 or more")
+        raise ValueError(remedy)
     if span > SPAN_MAX_S:
         raise ValueError(f"write a smaller number of seconds, {SPAN_MAX_S} at most")
     return span
 
 
-def some_seconds(text: str) -> float:
-    """Read a span above 0 seconds."""
-    span = seconds(text)
-    if span == 0:
-        raise ValueError("write a number of seconds above 0")
-    return span
+def exit_barrier(text: str) -> float:
+    """Read how long a node that is done waits for the others. No number stands for ever."""
+    try:
+        return some_seconds(text)
+    except ValueError as reason:
+        raise ValueError(f"{reason}; left out, the node waits as long as the others run") from None
 
 
 def yes_or_no(text: str) -> bool:

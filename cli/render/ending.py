@@ -66,10 +66,15 @@ def _without_it(report: Report) -> str:
 def _unawaited(report: Report) -> str:
     """Return the line of a node whose workers have succeeded, and which waited no longer for the others'."""
     state, own = report.result.state, len(report.result.ranks.workers)
-    limit = f"{report.settings.group.barrier_timeout:g} s (--exit-barrier-timeout)"
+    limit = report.settings.group.barrier_timeout
+    in_conf = limit == report.settings.rendezvous.barrier_timeout
+    said_by = (
+        "barrier_timeout of --rdzv-conf" if in_conf else "--exit-barrier-timeout or TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT"
+    )
     others = named(state, state.participants) if state else ""
     return (
-        f"this node's {count(own, 'worker')} succeeded; after {limit} it waits no longer for {others or 'the others'}"
+        f"this node's {count(own, 'worker')} succeeded; after {limit:g} s ({said_by}) it waits no longer for "
+        f"{others or 'the others'}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from textwrap import dedent
 
@@ -20,7 +21,7 @@ from elastic.cli.render.ending import render_report
 from elastic.cli.render.sentences import PLACES
 from elastic.core import group, rendezvous
 from elastic.core.group import Outcome, Stopped
-from elastic.core.group.state import Alone, Drained, Refused
+from elastic.core.group.state import Alone, Drained, Refused, Unawaited
 from elastic.core.node import CAME_LATE
 from elastic.core.ranks import Ranks, WorkerRanks
 from elastic.core.rendezvous import RendezvousState
@@ -69,13 +70,14 @@ def told(
     stacks: tuple[Stacks, ...] = (),
     hangs: tuple[SuspectedHang, ...] = (),
     alone: Alone | None = None,
+    barriers: tuple[float, float] = (math.inf, math.inf),
 ) -> str:
     """Return the report of a job with 3 restarts, on a node that had workers."""
     settings = LaunchSettings(
         Program(Kind.SCRIPT, "train.py"),
         store="gpu-01:29400",
-        rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3)),
-        group=group.Settings(alone=alone),
+        rendezvous=rendezvous.Settings(rendezvous.Limits(1, 1, 3), barrier_timeout=barriers[0]),
+        group=group.Settings(alone=alone, barrier_timeout=barriers[1]),
     )
     report = Report(
         settings,
@@ -117,6 +119,16 @@ def test_a_success_without_a_rank_says_which_and_how_it_ended() -> None:
     assert "; nor did 2 others · " in many
     later = evolve(registered(8, 1), round=1)
     assert told(succeeded, lost[3], state=later, alone=Alone(0)).startswith("all 8 workers succeeded · 1 restart")
+
+
+def test_a_node_whose_exit_barrier_timed_out_names_what_set_the_time() -> None:
+    conf = (
+        "this node's 1 worker succeeded; after 300 s (barrier_timeout of --rdzv-conf) it waits no longer for the others"
+    )
+    assert told(Unawaited(), state=None, barriers=(300.0, 300.0)).startswith(f"{conf} · 0 restarts")
+    assert "after 7 s (--exit-barrier-timeout or TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT) it waits no longer" in told(
+        Unawaited(), state=None, barriers=(300.0, 7.0)
+    )
 
 
 def test_a_node_that_came_after_the_end_says_that_no_worker_ran() -> None:

@@ -23,6 +23,7 @@ ENDPOINT = "write --rdzv-endpoint=HOST:29400"
 WHERE = f"several nodes must know where they meet; {ENDPOINT}, or --node-rank=N --master-addr=HOST"
 COMMANDS = "cancel, completion, drain, goodput, launch, replay, simulate, stacks, status, store"
 KNOWN = "this version knows c10d (a TCPStore), static (the same, at --master-addr) and etcd (v3)"
+FOR_EVER = "write a number of seconds above 0; left out, the node waits as long as the others run"
 MISTAKES = [
     # nodes and workers
     ("--nnodes=4:2 x", "--nnodes=4:2: the minimum (4) is above the maximum (2); write --nnodes=2:4"),
@@ -128,7 +129,18 @@ MISTAKES = [
     ("--grace=soon x", "--grace=soon: write a number of seconds, 0 or more"),
     ("--grace=nan x", "--grace=nan: write a number of seconds, 0 or more"),
     ("--shutdown-timeout=-1 x", "--shutdown-timeout=-1: write a number of seconds, 0 or more"),
-    ("--exit-barrier-timeout=-1 x", "--exit-barrier-timeout=-1: write a number of seconds, 0 or more"),
+    *(
+        (
+            f"--exit-barrier-timeout={text} x",
+            f"--exit-barrier-timeout={text}: {FOR_EVER}",
+        )
+        for text in ("-1", "0", "never", "inf")
+    ),
+    (
+        "--rdzv-conf=barrier_timeout=0 x",
+        f"--rdzv-conf: barrier_timeout=0: {FOR_EVER}",
+    ),
+    ("--hang-timeout=-1 x", "--hang-timeout=-1: write a number of seconds above 0"),
     ("--restart-scope=node x", "--restart-scope=node: write group or rank"),
     ("--on-store-loss=ask x", "--on-store-loss=ask: write continue or stop"),
     (
@@ -241,7 +253,7 @@ VARIABLES = [
     (
         "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT",
         "-1",
-        "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT=-1: write a number of seconds, 0 or more",
+        f"TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT=-1: {FOR_EVER}",
     ),
 ]
 
