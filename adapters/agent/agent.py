@@ -175,7 +175,7 @@ class Agent:
         self._last_words(outcome)
         self._linger(outcome)
         self._patience.spend(self._effects.workers.drain)
-        return self._result(outcome, self._agent.group.stopped_at)
+        return self._result(outcome, self._agent.group.stop.at)
 
     def _begin(self) -> None:
         are_settled = self._effects.are_settled

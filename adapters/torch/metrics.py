@@ -84,8 +84,8 @@ class Metrics:
                 yield self._of_workers("failed", 1)
             case Unstartable():
                 yield self._metric(f"{START}.failure", 1)
-            case Reaped() if before.stopped_at is not None:
-                yield from self._lasted(_STOP, at - before.stopped_at)
+            case Reaped() if before.stop.at is not None:
+                yield from self._lasted(_STOP, at - before.stop.at)
         yield from self._turned(before, after, at)
 
     def _turned(self, before: Group, after: Group, at: float) -> Iterator[Metric]:

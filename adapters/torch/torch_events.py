@@ -105,7 +105,7 @@ class Events:
             case Exited(local_rank, _, died_at) if any(isinstance(command, Record) for command in step.commands):
                 self._died_at.setdefault(local_rank, []).append(died_at)
             case Exited(local_rank, code, died_at) if self._ranks:
-                end = how_it_ended(code, died_at, step.before.stopped_at)
+                end = how_it_ended(code, died_at, step.before.stop.at)
                 worker = self._ranks.workers[local_rank]
                 yield self._of_worker(end.torch_s, worker, died_at, self._pids[local_rank], code)
 

@@ -185,8 +185,8 @@ CAUSE_OPEN = "the round ends; which worker failed first is open: those on record
 def killed(group: Group, at: float) -> list[str]:
     """Return a line for the workers that are killed, because they did not end in time."""
     raised = sorted(group.running & group.failures.raised)
-    since = group.settings.grace if group.stopped_at is None else at - group.stopped_at
-    stubborn = 0 if group.stopped_at is None else len(group.running) - len(raised)
+    since = group.settings.grace if group.stop.at is None else at - group.stop.at
+    stubborn = 0 if group.stop.at is None else len(group.running) - len(raised)
     return [
         *(f"local rank {each}: still running {since:.0f} s after its exception, killed" for each in raised),
         *([f"{count(stubborn, 'worker')} did not stop in time: SIGKILL"] if stubborn else []),
@@ -306,7 +306,8 @@ def stopping(group: Group, now: float) -> str:
     """Return the sentence of workers that have not stopped yet."""
     ranks = ", ".join(str(rank) for rank in sorted(group.running))
     option = "--grace" if group.phase is Phase.STOPPING else "--shutdown-timeout"
-    left = f" · SIGKILL in {max(group.kill_at - now, 0.0):.0f} s ({option})" if group.kill_at is not None else ""
+    kill_at = group.stop.kill_at
+    left = f" · SIGKILL in {max(kill_at - now, 0.0):.0f} s ({option})" if kill_at is not None else ""
     return f"waiting for {count(len(group.running), 'worker')} to stop: local rank {ranks}{left}"
 
 

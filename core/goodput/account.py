@@ -274,7 +274,7 @@ def _ends(account: Account, event: Event | None, after: Group | None) -> Iterato
             return
         case _ if after.signum is not None or after.drained:
             yield RoundEnd(job, round, Why.LEFT, node, is_drain=after.signum is None)
-        case Elapsed() if after.kill_at is None and after.phase is Phase.STOPPING:
+        case Elapsed() if after.stop.kill_at is None and after.phase is Phase.STOPPING:
             yield RoundEnd(job, round, Why.FENCED, node)
         case _:
             yield RoundEnd(job, round, Why.FAILED, node)

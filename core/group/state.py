@@ -487,6 +487,20 @@ class Failures:
 
 
 @frozen
+class Stop:
+    """How the workers are brought to their end. In RUNNING and MOVING only those are that raised."""
+
+    at: float | None = None
+    """When the workers of this world were sent their first signal; None: they were sent none."""
+    kill_at: float | None = None
+    """When SIGKILL follows; None once it was sent."""
+    ask_at: float | None = None
+    """When the workers that were spared the first signal get one, if all others are gone by then; None: none was spared."""
+    spares_children: bool = False
+    """The workers alone were sent that signal. The processes that they started get one KILL_S before SIGKILL."""
+
+
+@frozen
 class Group:
     """The worker group of one node."""
 
@@ -511,14 +525,7 @@ class Group:
     joins: bool = False
     """The workers ran on as this node asked for the next world, and no answer has come."""
     failures: Failures = Failures()
-    ask_at: float | None = None
-    """When the workers that were spared the first signal get one, if all others are gone by then; None: none was spared."""
-    stopped_at: float | None = None
-    """When the workers of this world were sent their first signal."""
-    kill_at: float | None = None
-    """When SIGKILL follows that signal."""
-    spares_children: bool = False
-    """The workers alone were sent that signal. The processes that they started get one KILL_S before SIGKILL."""
+    stop: Stop = Stop()
     held_at: float | None = None
     """When this node heard of the world in which it is HELD."""
     last_try_by: float | None = None
@@ -576,17 +583,17 @@ class Group:
     @property
     def ask_by(self) -> float | None:
         """When the workers that were spared get SIGTERM: not before all others are gone."""
-        return self.ask_at if self.running <= self.spared else None
+        return self.stop.ask_at if self.running <= self.spared else None
 
     @property
     def alone_by(self) -> float | None:
         """When the next signal is due for workers that raised, while the others run on: SIGTERM, then SIGKILL."""
-        return _soonest(self.ask_at, self.kill_at)
+        return _soonest(self.stop.ask_at, self.stop.kill_at)
 
     @property
     def decide_by(self) -> float | None:
         """When the round ends although only echoes are known; None: its end waits for nothing."""
-        return None if self.failures.echo_at is None or self.stopped_at is None else self.stopped_at + ECHO_S
+        return None if self.failures.echo_at is None or self.stop.at is None else self.stop.at + ECHO_S
 
     @property
     def fence_at(self) -> float | None:
@@ -617,14 +624,14 @@ class Group:
 
         None after SIGKILL was sent.
         """
-        if self.kill_at is None or self.fence_at is None:
-            return self.kill_at
-        return min(self.kill_at, self.fence_at)
+        if self.stop.kill_at is None or self.fence_at is None:
+            return self.stop.kill_at
+        return min(self.stop.kill_at, self.fence_at)
 
     @property
     def children_by(self) -> float | None:
         """When the children of workers that are being stopped get SIGTERM; None: they have, or nothing is killed."""
-        if not (self.spares_children and self.running) or self.kill_by is None:
+        if not (self.stop.spares_children and self.running) or self.kill_by is None:
             return None
         return self.kill_by - KILL_S
 

@@ -55,6 +55,7 @@ from .state import (
     Signalled,
     Start,
     StartAgain,
+    Stop,
     Tell,
     Unstartable,
 )
@@ -136,11 +137,16 @@ def _reported(group: Group, **changes: Any) -> Group:
     return evolve(group, failures=evolve(group.failures, **changes))
 
 
+def _due(group: Group, **changes: Any) -> Group:
+    """Return the group with these changes to the signals that are due."""
+    return evolve(group, stop=evolve(group.stop, **changes))
+
+
 def _without(group: Group, local_rank: int) -> Group:
     """Return the group without this worker. While the others run, no signal is due when none that raised is left."""
     left = evolve(group, running=group.running - {local_rank})
     runs = group.phase in (Phase.RUNNING, Phase.MOVING)
-    return evolve(left, ask_at=None, kill_at=None) if runs and not left.failures.raised & left.running else left
+    return evolve(left, stop=Stop()) if runs and not left.failures.raised & left.running else left
 
 
 def _counts(group: Group, event: Raised) -> bool:
@@ -173,13 +179,13 @@ def _unfit(group: Group, text: str, at: float, leave_by: float | None = None) ->
 
 def _stay_out(group: Group, event: Unstartable) -> Step:
     """Let the job go on without this node, or end if it cannot: the register tells which, and nothing else ends the wait."""
-    out = evolve(_unfit(group, event.text, event.at), running=frozenset(), joins=False, kill_at=None, ask_at=None)
+    out = evolve(_unfit(group, event.text, event.at), running=frozenset(), joins=False, stop=Stop(group.stop.at))
     return out, (RecordUnfit(event.text), Close(Ending.FAILED, Why.CANNOT_START))
 
 
 def _join_again(group: Group) -> Step:
     """Join the next world; a node on which a worker failed first is checked before."""
-    group = evolve(group, world=None, kill_at=None)
+    group = evolve(group, world=None, stop=Stop(group.stop.at))
     match group.cause:
         case Cause.ELSEWHERE | Cause.OPEN:
             joining = evolve(group, phase=Phase.JOINING, cause=Cause.ELSEWHERE)
@@ -276,9 +282,8 @@ def _start(group: Group, world: World) -> Step:
         succeeded=False,
         failed=False,
         cause=Cause.ELSEWHERE,
-        stopped_at=None,
         failures=Failures(),
-        ask_at=None,
+        stop=Stop(),
         done_at=None,
         heard_at=None,
     )
@@ -362,16 +367,16 @@ def _is_echo(group: Group, event: Exited | Raised) -> bool:
 
 def _raised_alone(group: Group, event: Raised) -> Step:
     """Put it on record. What follows is decided when the worker has ended, which it does soon, or is told to."""
-    due = evolve(group, ask_at=event.at + SPARED_S, kill_at=event.at + max(group.settings.grace, SPARED_S))
-    return due, (_record(group, event),)
+    due = Stop(ask_at=event.at + SPARED_S, kill_at=event.at + max(group.settings.grace, SPARED_S))
+    return evolve(group, stop=due), (_record(group, event),)
 
 
 def _hurry_raised(group: Group, at: float) -> Step:
     """Tell the workers that raised to end, while the others run on; or kill them, when they have had their grace."""
     others = group.running - group.failures.raised or None
-    if group.kill_at is not None and at >= group.kill_at:
-        return evolve(group, ask_at=None, kill_at=None), (Signal(SIGKILL, others),)
-    return evolve(group, ask_at=None), (Signal(SIGTERM, others),)
+    if group.stop.kill_at is not None and at >= group.stop.kill_at:
+        return evolve(group, stop=Stop()), (Signal(SIGKILL, others),)
+    return _due(group, ask_at=None), (Signal(SIGTERM, others),)
 
 
 def _failed_alone(group: Group, alone: Alone, event: Exited) -> Step:
@@ -483,7 +488,7 @@ def _moved(group: Group, world: World, at: float) -> Step:
     if group.failed or not (group.running or group.succeeded or group.heard_at is not None):
         return _failed_before(evolve(group, world=world, failed=False), world, at)
     heard_at = None if group.heard_at is None else at
-    into = evolve(group, world=world, restarted=0, stopped_at=None, heard_at=heard_at)
+    into = evolve(group, world=world, restarted=0, heard_at=heard_at)
     if group.running:
         return evolve(into, phase=Phase.RUNNING), (Move(world),)
     if group.succeeded:
@@ -536,11 +541,11 @@ def _stopping(group: Group, event: Event) -> Step:
             opened = evolve(_reported(group, echo_at=None), cause=Cause.OPEN)
             return _reaped_if(opened, at, End(Why.FAILED, is_open=True))
         case Elapsed(at) if group.kill_by is not None and at >= group.kill_by:
-            return evolve(group, kill_at=None, ask_at=None), _signal(group, SIGKILL)
+            return _due(group, kill_at=None, ask_at=None), _signal(group, SIGKILL)
         case Elapsed(at) if group.ask_by is not None and at >= group.ask_by:
-            return evolve(group, ask_at=None), _signal(group, SIGTERM)
+            return _due(group, ask_at=None), _signal(group, SIGTERM)
         case Elapsed(at) if group.children_by is not None and at >= group.children_by:
-            return evolve(group, spares_children=False), (Signal(SIGTERM, children=True),)
+            return _due(group, spares_children=False), (Signal(SIGTERM, children=True),)
         case Reaped(at) if group.failures.echo_at is None:
             return _reaped(group, at)
         case Noticed():
@@ -610,7 +615,7 @@ def _leaving(group: Group, event: Event) -> Step:
         case Exited(local_rank) if local_rank in group.failures.raised:
             return group, (_record(group, event),)
         case Signalled():
-            return _gone_if(evolve(group, left=True, kill_at=None, ask_at=None), *_signal(group, SIGKILL))
+            return _gone_if(_due(evolve(group, left=True), kill_at=None, ask_at=None), *_signal(group, SIGKILL))
         case Elapsed(at):
             killing = group.kill_by is not None and at >= group.kill_by
             asking = group.ask_by is not None and at >= group.ask_by
@@ -618,14 +623,13 @@ def _leaving(group: Group, event: Event) -> Step:
             late = group.leave_by is not None and at >= group.leave_by
             signal = _signal(group, SIGKILL if killing else SIGTERM) if killing or asking else ()
             signal += (Signal(SIGTERM, children=True),) if warning else ()
-            group = evolve(
-                group,
-                left=group.left or late,
-                kill_at=None if killing else group.kill_at,
-                ask_at=None if killing or asking else group.ask_at,
-                spares_children=group.spares_children and not warning,
+            stop = evolve(
+                group.stop,
+                kill_at=None if killing else group.stop.kill_at,
+                ask_at=None if killing or asking else group.stop.ask_at,
+                spares_children=group.stop.spares_children and not warning,
             )
-            return _gone_if(group, *signal)
+            return _gone_if(evolve(group, left=group.left or late, stop=stop), *signal)
         case Reaped():
             return _gone_if(group)
         case Noticed(at=at):
@@ -654,8 +658,7 @@ def _go_if_ready(group: Group, at: float) -> Step:
 def _go(group: Group, at: float) -> Step:
     """Leave, because this node is drained. The others hear of it at once, and the workers have their grace."""
     kill_at = at + group.settings.grace if group.running else None
-    stopping = evolve(group, stopped_at=at, kill_at=kill_at, ask_at=None, spares_children=_spares(kill_at, at))
-    leaving, commands = _go_on(stopping, at)
+    leaving, commands = _go_on(evolve(group, stop=_begun(at, kill_at)), at)
     return leaving, (*commands, *_signal(group, SIGTERM))
 
 
@@ -670,9 +673,9 @@ def _hurried(group: Group, at: float) -> Group:
     """Return a group that leaves, and is gone when its notice says so."""
     assert group.gone_by is not None
     last, gone_by = max(group.gone_by - KILL_S, at), max(group.gone_by, at)
-    kill_at = None if group.kill_at is None else min(group.kill_at, last)
+    kill_at = None if group.stop.kill_at is None else min(group.stop.kill_at, last)
     leave_by = None if group.leave_by is None else min(group.leave_by, gone_by)
-    return evolve(group, kill_at=kill_at, leave_by=leave_by)
+    return _due(evolve(group, leave_by=leave_by), kill_at=kill_at)
 
 
 def _stop(group: Group, at: float, *first: Command, signum: int = SIGTERM) -> Step:
@@ -681,14 +684,7 @@ def _stop(group: Group, at: float, *first: Command, signum: int = SIGTERM) -> St
     kill_at = None if signum == SIGKILL else at + group.settings.grace
     spared = frozenset[int]() if signum == SIGKILL else group.spared
     ask_at = at + SPARED_S if spared else None
-    stopping = evolve(
-        group,
-        phase=Phase.STOPPING,
-        stopped_at=at,
-        kill_at=kill_at,
-        ask_at=ask_at,
-        spares_children=_spares(kill_at, at),
-    )
+    stopping = evolve(group, phase=Phase.STOPPING, stop=_begun(at, kill_at, ask_at))
     return stopping, (*first, *_signal(group, signum, spared))
 
 
@@ -699,18 +695,15 @@ def _leave(group: Group, event: Signalled) -> Step:
     leaving = evolve(
         _reported(group, echo_at=None),
         phase=Phase.LEAVING,
-        stopped_at=event.at,
-        kill_at=kill_at,
-        spares_children=_spares(kill_at, event.at),
-        ask_at=None,
+        stop=_begun(event.at, kill_at),
         leave_by=event.at + settings.leave_timeout,
     )
     return leaving, (Leave(), *_signal(group, event.signum))
 
 
-def _spares(kill_at: float | None, at: float) -> bool:
-    """Return True if the grace leaves the workers' children time of their own."""
-    return kill_at is not None and kill_at - at > KILL_S
+def _begun(at: float, kill_at: float | None, ask_at: float | None = None) -> Stop:
+    """Return the stop that begins now. The workers' children are spared if the grace leaves them time of their own."""
+    return Stop(at, kill_at, ask_at, spares_children=kill_at is not None and kill_at - at > KILL_S)
 
 
 def _signal(group: Group, signum: int, spared: frozenset[int] = frozenset()) -> tuple[Command, ...]:
@@ -723,7 +716,7 @@ def _gone_if(group: Group, *commands: Command) -> Step:
 
 
 def _ended(group: Group) -> Step:
-    return evolve(group, phase=Phase.ENDED, kill_at=None), ()
+    return evolve(group, phase=Phase.ENDED, stop=Stop(group.stop.at)), ()
 
 
 def _is_mine(group: Group, round: int) -> bool:
@@ -732,14 +725,14 @@ def _is_mine(group: Group, round: int) -> bool:
 
 def _by_itself(group: Group, at: float) -> bool:
     """Return True if what a worker did at this time was not because of our signal: none was sent before."""
-    return group.stopped_at is None or at <= group.stopped_at
+    return group.stop.at is None or at <= group.stop.at
 
 
 def _ended_by_itself(group: Group, event: Exited) -> bool:
     """Return True if a worker died before our first signal, or had begun to end before it. One that was told to end since
     counts only if no other worker can be the cause."""
     began = event.began_at is not None and _by_itself(group, event.began_at)
-    told = (began and (group.ask_at is not None or group.cause is Cause.OPEN)) or _was_killed(group, event)
+    told = (began and (group.stop.ask_at is not None or group.cause is Cause.OPEN)) or _was_killed(group, event)
     return told or _by_itself(group, event.died_at)
 
 
@@ -747,5 +740,5 @@ def _was_killed(group: Group, event: Exited) -> bool:
     """Return True if somebody else has killed a worker and only echoes are known: this node sends SIGKILL later. The kernel
     closes the sockets of a dead process before it reports the death, so its peers may be heard first; not by much."""
     is_open = group.failures.echo_at is not None or group.cause is Cause.OPEN
-    is_soon = group.stopped_at is not None and event.died_at <= group.stopped_at + LATE_S
-    return is_open and is_soon and event.code == -SIGKILL and group.kill_at is not None
+    is_soon = group.stop.at is not None and event.died_at <= group.stop.at + LATE_S
+    return is_open and is_soon and event.code == -SIGKILL and group.stop.kill_at is not None

@@ -190,7 +190,7 @@ def _of_ends(it: Stepped) -> Iterator[str]:
         yield "does not know if the cause is open"
     if end is not None and not waits and (end.is_open or _echoes(before, event)):
         yield "ends the round before others that failed are heard"
-    since = before.stopped_at if waits else None
+    since = before.stop.at if waits else None
     is_late = since is not None and isinstance(event, Elapsed) and event.at >= since + ECHO_S
     if is_late and end is None and Signal not in it.kinds:
         yield "an echo that ends no round"
@@ -198,7 +198,7 @@ def _of_ends(it: Stepped) -> Iterator[str]:
 
 def _raises_by_itself(before: Group, event: Raised) -> bool:
     """Return True if the worker raised before this node stopped it."""
-    return before.stopped_at is None or event.raised_at <= before.stopped_at
+    return before.stop.at is None or event.raised_at <= before.stop.at
 
 
 def _echoes(before: Group, event: Event) -> bool:
@@ -258,8 +258,9 @@ def G6(judge: Judge, it: Stepped) -> Answers:
         yield "a second signal that does not kill"
     if not all(_may_kill(before, event, before.running - (each.spared or frozenset())) for each in kills):
         yield "kills workers that have time left"
-    raised = isinstance(event, Raised) and after.phase in _AT_WORK and after.kill_at != before.kill_at
-    if raised and after.kill_at is not None and after.kill_at < event.at + after.settings.grace:
+    kill_at = after.stop.kill_at
+    raised = isinstance(event, Raised) and after.phase in _AT_WORK and kill_at != before.stop.kill_at
+    if raised and kill_at is not None and kill_at < event.at + after.settings.grace:
         yield "gives a worker that raised less than its grace"
     if after.phase in (Phase.STOPPING, Phase.LEAVING) and _outlasts(after):
         yield "gives its workers more than their grace"
@@ -288,9 +289,9 @@ def _may_ask(before: Group, event: Event) -> bool:
     if not isinstance(event, Elapsed):
         return False
     if before.phase in (Phase.RUNNING, Phase.MOVING):  # they restart alone: each has its time since it raised
-        return before.ask_at is not None and event.at >= before.ask_at
+        return before.stop.ask_at is not None and event.at >= before.stop.ask_at
     others = before.running - before.failures.raised - before.failures.ending
-    return before.stopped_at is not None and event.at >= before.stopped_at + SPARED_S and not others
+    return before.stop.at is not None and event.at >= before.stop.at + SPARED_S and not others
 
 
 _AT_WORK = (Phase.RUNNING, Phase.MOVING)
@@ -302,8 +303,8 @@ def _may_kill(before: Group, event: Event, those: frozenset[int]) -> bool:
     if not isinstance(event, Elapsed):
         return isinstance(event, Signalled) and before.phase is Phase.LEAVING
     ends = (
-        (before.stopped_at, _grace(before)),
-        (before.kill_at if before.phase in _AT_WORK and those <= before.failures.raised else None, 0.0),
+        (before.stop.at, _grace(before)),
+        (before.stop.kill_at if before.phase in _AT_WORK and those <= before.failures.raised else None, 0.0),
         (before.fence_at, 0.0),
         (before.gone_by, -KILL_S),
     )
@@ -318,21 +319,21 @@ def _grace(group: Group) -> float:
 
 def _outlasts(group: Group) -> bool:
     """Return True if the workers of this group, which are told to end, are killed later than they must have ended."""
-    kill_at, stopped_at = group.kill_at, group.stopped_at
-    return kill_at is not None and stopped_at is not None and kill_at > stopped_at + _grace(group)
+    stop = group.stop
+    return stop.kill_at is not None and stop.at is not None and stop.kill_at > stop.at + _grace(group)
 
 
 def _oversleeps(group: Group) -> bool:
     """Return True if the timer of this group is later than the next signal that is due for workers of its own. (Those that
     are spared at a stop get theirs when the others are gone.)"""
-    due = (group.kill_at, group.ask_at if group.phase in _AT_WORK else None)
+    due = (group.stop.kill_at, group.stop.ask_at if group.phase in _AT_WORK else None)
     return any(at is not None and (group.until is None or group.until > at) for at in due)
 
 
 def _begins_anew(it: Stepped) -> bool:
     """Return True if workers that are being stopped have a new grace without a signal from outside."""
-    stopped_at = it.before.stopped_at
-    return stopped_at is not None and it.after.stopped_at != stopped_at and not isinstance(it.event, Signalled)
+    began_at = it.before.stop.at
+    return began_at is not None and it.after.stop.at != began_at and not isinstance(it.event, Signalled)
 
 
 @law("a group sets out for a world, or runs workers from now on", Stepped)
@@ -342,13 +343,13 @@ def G10(judge: Judge, it: Stepped) -> Answers:
     after = it.after
     if after.phase is Phase.RUNNING and it.moves:
         yield ARMED
-        if after.stopped_at is not None:
-            yield f"runs workers that were stopped at {after.stopped_at:g}"
+        if after.stop.at is not None:
+            yield f"runs workers that were stopped at {after.stop.at:g}"
         if after.restarted:
             yield f"begins a world with {after.restarted} restarts"
     if after.phase in (Phase.JOINING, Phase.CHECKING) and it.moves:
         yield ARMED
-        of_old = after.world, after.done_at, after.kill_at
+        of_old = after.world, after.done_at, after.stop.kill_at
         if after.running or of_old != (None, None, None):
             yield f"sets out with {of_old}, and workers {sorted(after.running)}"
 

@@ -294,7 +294,7 @@ def _alone(counts: Counts, alone: Alone, before: Group, event: Event, after: Gro
 def _is_killed(before: Group, event: Event, after: Group) -> bool:
     """Return True if the agent was signalled, and its workers have had the time that they have then."""
     leaves = before.phase is Phase.LEAVING and not before.drained and isinstance(event, Elapsed)
-    return leaves and bool(before.running) and before.kill_at is not None and after.kill_at is None
+    return leaves and bool(before.running) and before.stop.kill_at is not None and after.stop.kill_at is None
 
 
 def _checked(counts: Counts, before: Group, event: Event, after: Group) -> None:

@@ -146,9 +146,10 @@ def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Grou
 def tidy(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]:
     """Without what can make no difference any more, whatever things are called."""
     state = held.state
-    stops = group.phase not in (Phase.JOINING, Phase.HELD) and group.stopped_at is not None
-    spares = group.spares_children and group.children_by is not None
-    group = evolve(group, acked_at=0.0, stopped_at=0.0 if stops else None, spares_children=spares)
+    stops = group.phase not in (Phase.JOINING, Phase.HELD) and group.stop.at is not None
+    spares = group.stop.spares_children and group.children_by is not None
+    stop = evolve(group.stop, at=0.0 if stops else None, spares_children=spares)
+    group = evolve(group, acked_at=0.0, stop=stop)
     if group.refused:
         group = evolve(group, refused=evolve(group.refused, text=""))
     under_way, spare = agenda.operation, state is not None and held.node in state.redundancy_list

@@ -81,14 +81,14 @@ def test_it_leaves_at_its_time_and_its_workers_are_dead_before_the_deadline() ->
     assert told(group, Elapsed(28.0)) == (Phase.RUNNING, ())
     left, commands_ = transition(group, Elapsed(29.0))
     assert (left.phase, commands_) == (Phase.LEAVING, (Leave(), TERM))
-    assert (left.kill_at, left.leave_by) == (59.0, 34.0)
+    assert (left.stop.kill_at, left.leave_by) == (59.0, 34.0)
     assert told(group, Elapsed(40.0)) == (Phase.LEAVING, (Leave(), TERM))
 
 
 def test_a_node_with_less_than_its_grace_leaves_at_once() -> None:
     left, commands_ = transition(led(*RUN), noticed(3.0, at=1.0))
     assert (left.phase, commands_) == (Phase.LEAVING, (Leave(), TERM))
-    assert (left.kill_at, left.leave_by) == (3.0, 4.0)
+    assert (left.stop.kill_at, left.leave_by) == (3.0, 4.0)
 
 
 @pytest.mark.parametrize("deadline", [0.0, 60.0])
@@ -100,8 +100,8 @@ def test_a_node_without_running_workers_leaves_at_once(deadline: float) -> None:
 def test_workers_that_are_being_stopped_keep_their_grace_but_for_the_deadline() -> None:
     stopping = led(*FAIL)
     left, commands_ = transition(stopping, noticed(5.0, at=2.0))
-    assert (left.phase, commands_, left.kill_at) == (Phase.LEAVING, (Leave(),), 6.0)
-    assert transition(stopping, noticed(60.0, at=2.0))[0].kill_at == stopping.kill_at
+    assert (left.phase, commands_, left.stop.kill_at) == (Phase.LEAVING, (Leave(),), 6.0)
+    assert transition(stopping, noticed(60.0, at=2.0))[0].stop.kill_at == stopping.stop.kill_at
 
 
 def test_a_drained_node_does_not_come_back_when_its_round_is_over() -> None:
@@ -125,7 +125,7 @@ def test_a_node_at_the_exit_barrier_waits_for_the_others_until_its_time() -> Non
 def test_a_node_that_a_signal_told_to_leave_hurries_for_a_notice() -> None:
     leaving = led(*RUN, Signalled(15, 1.0))
     hurried, commands_ = transition(leaving, noticed(4.0, at=1.0))
-    assert (hurried.kill_at, hurried.leave_by, commands_) == (4.0, 5.0, ())
+    assert (hurried.stop.kill_at, hurried.leave_by, commands_) == (4.0, 5.0, ())
     assert led(*RUN, Signalled(15, 1.0), noticed(4.0, at=1.0), Gone(2.0), Reaped(2.0)).outcome == Stopped(15)
 
 

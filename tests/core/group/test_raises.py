@@ -169,7 +169,7 @@ def test_a_worker_that_somebody_else_killed_is_the_cause_though_its_death_is_hea
     assert commands(led(*RUN, echo(), Elapsed(1.5)), exited(1, -9, at=2.1)) == ()
     assert commands(led(*RUN, raised()), exited(1, -9, at=1.2)) == ()
     ours = led(*RUN, echo(), Elapsed(1.3), settings=Settings(grace=0.3))
-    assert ours.kill_at is None and commands(ours, exited(1, -9, at=1.4)) == ()
+    assert ours.stop.kill_at is None and commands(ours, exited(1, -9, at=1.4)) == ()
 
 
 def test_after_half_a_second_the_round_ends_and_the_cause_is_open() -> None:

@@ -382,11 +382,11 @@ def test_leaving_waits_for_the_register_no_longer_than_the_leave_timeout() -> No
 
 def test_the_grace_of_a_restart_and_that_of_a_signal_are_two() -> None:
     spans = Settings(grace=7.0, shutdown_timeout=11.0, leave_timeout=90.0)
-    assert led(*FAIL, settings=spans).kill_at == 1.0 + spans.grace
-    assert led(*RUN, over(at=1.0), settings=spans).kill_at == 1.0 + spans.grace
-    assert led(*RUN, noticed(60.0), over(at=1.0), settings=spans).kill_at == 1.0 + spans.grace
-    assert led(*LEAVING, settings=spans).kill_at == 1.0 + spans.shutdown_timeout
-    assert led(*FAIL, Signalled(15, 2.0), settings=spans).kill_at == 2.0 + spans.shutdown_timeout
+    assert led(*FAIL, settings=spans).stop.kill_at == 1.0 + spans.grace
+    assert led(*RUN, over(at=1.0), settings=spans).stop.kill_at == 1.0 + spans.grace
+    assert led(*RUN, noticed(60.0), over(at=1.0), settings=spans).stop.kill_at == 1.0 + spans.grace
+    assert led(*LEAVING, settings=spans).stop.kill_at == 1.0 + spans.shutdown_timeout
+    assert led(*FAIL, Signalled(15, 2.0), settings=spans).stop.kill_at == 2.0 + spans.shutdown_timeout
 
 
 def test_leaving_workers_have_the_shutdown_timeout_then_SIGKILL() -> None:

@@ -31,6 +31,7 @@ from elastic.core.group.state import (
     Signalled,
     Start,
     StartAgain,
+    Stop,
 )
 from elastic.core.group.state import Close as CloseJob
 from elastic.core.group.state import Reaped as GroupReaped
@@ -494,8 +495,8 @@ GROUP = evolve(led(ready()), phase=Phase.RUNNING, running=frozenset({0, 1}))
 READY = evolve(GROUP, ready=frozenset({0}))
 UNKNOWN = GROUPS["checking, cause unknown"]
 LEAVING = evolve(GROUP, phase=Phase.LEAVING)
-STOPPING = evolve(GROUP, phase=Phase.STOPPING, stopped_at=0.0)
-REAPED = evolve(STOPPING, running=NOBODY, kill_at=9.0)
+STOPPING = evolve(GROUP, phase=Phase.STOPPING, stop=Stop(0.0))
+REAPED = evolve(STOPPING, running=NOBODY, stop=Stop(0.0, 9.0))
 DRAINED = evolve(GROUP, running=NOBODY, notice=Notice(20.0, "a test"))
 ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
 """Workers that restart alone: in their world, and on their way into the next one."""
@@ -523,8 +524,8 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G6", stepped(LEAVING, Signalled(15, 1.0), Phase.LEAVING, MarkDone(), running=NOBODY, left=True)),
         ("G6", stepped(evolve(GROUP, running=NOBODY), Signalled(15, 1.0), Phase.LEAVING)),
         ("G6", stepped(GROUP, over(), Phase.STOPPING)),
-        ("G6", stepped(evolve(GROUP, phase=Phase.BARRIER), over(), Phase.BARRIER, Signal(15), kill_at=40.0)),
-        ("G6", stepped(STOPPING, Noticed(Notice(20.0, "a test"), 1.0), Phase.LEAVING, stopped_at=1.0, leave_by=5.0)),
+        ("G6", stepped(evolve(GROUP, phase=Phase.BARRIER), over(), Phase.BARRIER, Signal(15), stop=Stop(kill_at=40.0))),
+        ("G6", stepped(STOPPING, Noticed(Notice(20.0, "a test"), 1.0), Phase.LEAVING, stop=Stop(1.0), leave_by=5.0)),
         ("G6", stepped(evolve(GROUP, phase=Phase.STOPPING), Signalled(15, 1.0), Phase.STOPPING)),
         ("G6", stepped(STOPPING, Elapsed(29.9), Phase.STOPPING, Signal(SIGKILL))),
         ("G6", stepped(STOPPING, Signalled(15, 1.0), Phase.LEAVING, Signal(SIGKILL), leave_by=5.0)),
@@ -532,7 +533,11 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         (
             "G6",
             stepped(
-                ON, Raised(0, 1.0, 1.0), Phase.RUNNING, Record(0, None, 1.0), kill_at=1.0 + ON.settings.grace - 0.1
+                ON,
+                Raised(0, 1.0, 1.0),
+                Phase.RUNNING,
+                Record(0, None, 1.0),
+                stop=Stop(kill_at=1.0 + ON.settings.grace - 0.1),
             ),
         ),
         ("G7", stepped(STOPPING, GroupReaped(1.0), Phase.CHECKING, Check(), running=NOBODY)),
@@ -542,11 +547,11 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G7", stepped(UNKNOWN, Over(0, None, None, 1.0), Phase.JOINING, Join())),
         ("G1", stepped(GROUP, ready(1), Phase.RUNNING, Move(WORLD))),
         ("G8", stepped(GROUP, lost(), Phase.MOVING, Join())),
-        ("G8", stepped(ON, lost(), Phase.STOPPING, Signal(15), kill_at=1.0)),
-        ("G8", stepped(WAY, ready(1), Phase.STOPPING, Signal(15), kill_at=1.0)),
+        ("G8", stepped(ON, lost(), Phase.STOPPING, Signal(15), stop=Stop(kill_at=1.0))),
+        ("G8", stepped(WAY, ready(1), Phase.STOPPING, Signal(15), stop=Stop(kill_at=1.0))),
         ("G8", stepped(ON, over(), Phase.MOVING, Join())),
         ("G8", stepped(WAY, ready(1, generation=1), Phase.RUNNING, Move(WORLD))),
-        ("G10", stepped(led(ready()), beat(), Phase.RUNNING, Start(WORLD), running={0}, stopped_at=0.0)),
+        ("G10", stepped(led(ready()), beat(), Phase.RUNNING, Start(WORLD), running={0}, stop=Stop(0.0))),
         ("G10", stepped(WAY, ready(1), Phase.RUNNING, Move(WORLD), restarted=1)),
         (
             "G4",
@@ -562,7 +567,7 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G10", stepped(led(ready()), over(), Phase.JOINING, Join())),
         ("G10", stepped(led(*SUCCEED), over(), Phase.JOINING, Join(), world=None)),
         ("G10", stepped(REAPED, GroupReaped(1.0), Phase.JOINING, Join(), world=None)),
-        ("G10", stepped(evolve(REAPED, world=None, kill_at=None), GroupReaped(1.0), Phase.CHECKING, running={0})),
+        ("G10", stepped(evolve(REAPED, world=None, stop=Stop(0.0)), GroupReaped(1.0), Phase.CHECKING, running={0})),
         ("G11", stepped(READY, exited(0, 1), Phase.RUNNING, StartAgain(0))),
         ("G11", stepped(READY, beat(), Phase.RUNNING, Start(WORLD), running={0})),
         ("F1", stepped(led(ready(), settings=FENCED), beat(), Phase.RUNNING, Start(WORLD), running={0}, acked_at=-2.0)),
@@ -593,8 +598,8 @@ def test_a_killing_stop_needs_no_other_end() -> None:
 
 def test_G6_workers_are_killed_at_the_end_of_their_grace_at_the_fence_and_when_their_node_must_be_gone() -> None:
     fenced = evolve(STOPPING, settings=FENCED, acked_at=0.0)
-    told = evolve(LEAVING, stopped_at=0.0, settings=Settings(shutdown_timeout=40.0), left=True)
-    drained = evolve(LEAVING, stopped_at=0.0, gone_by=20.0, drained=True, left=True)
+    told = evolve(LEAVING, stop=Stop(0.0), settings=Settings(shutdown_timeout=40.0), left=True)
+    drained = evolve(LEAVING, stop=Stop(0.0), gone_by=20.0, drained=True, left=True)
     for group, at in ((STOPPING, 30.0), (fenced, 3.0), (told, 40.0), (drained, 19.0)):
         judged(stepped(group, Elapsed(at), group.phase, Signal(SIGKILL)))
         broken("G6", stepped(group, Elapsed(at - 0.1), group.phase, Signal(SIGKILL)))
@@ -603,25 +608,26 @@ def test_G6_workers_are_killed_at_the_end_of_their_grace_at_the_fence_and_when_t
 def test_G6_no_group_gives_its_workers_more_than_their_grace() -> None:
     settings = Settings(grace=3.0, shutdown_timeout=1.0)
     group, told = evolve(GROUP, settings=settings), Signalled(15, 5.0)
-    stopping = evolve(group, phase=Phase.STOPPING, stopped_at=5.0)
+    stopping = evolve(group, phase=Phase.STOPPING, stop=Stop(5.0))
     for before, event, phase, span in (
         (group, over(), Phase.STOPPING, 3.0),
         (group, told, Phase.LEAVING, 1.0),
         (stopping, noticed(), Phase.LEAVING, 3.0),
     ):
         drained = isinstance(event, Noticed)
-        stops = stepped(before, event, phase, stopped_at=5.0, kill_at=5.0 + span, left=True, drained=drained)
+        stops = stepped(before, event, phase, stop=Stop(5.0, 5.0 + span), left=True, drained=drained)
         judged(stops)
-        broken("G6", evolve(stops, after=evolve(stops.after, kill_at=5.1 + span)))
+        broken("G6", evolve(stops, after=evolve(stops.after, stop=Stop(5.0, 5.1 + span))))
 
 
 def test_G6_a_worker_that_raised_is_killed_after_its_grace_and_no_other_one_with_it() -> None:
-    raised = evolve(ON, running=frozenset({0, 1}), failures=Failures(frozenset({0})), kill_at=31.0)
-    kills = stepped(raised, Elapsed(31.0), Phase.RUNNING, Signal(SIGKILL, frozenset({1})), kill_at=None)
+    raised = evolve(ON, running=frozenset({0, 1}), failures=Failures(frozenset({0})), stop=Stop(kill_at=31.0))
+    kills = stepped(raised, Elapsed(31.0), Phase.RUNNING, Signal(SIGKILL, frozenset({1})), stop=Stop())
     judged(kills)
     broken("G6", evolve(kills, commands=(Signal(SIGKILL),)))
     broken("G6", evolve(kills, event=Elapsed(30.9)))
-    judged(stepped(ON, Raised(0, 1.0, 1.0), Phase.RUNNING, Record(0, None, 1.0), kill_at=1.0 + ON.settings.grace))
+    stop = Stop(kill_at=1.0 + ON.settings.grace)
+    judged(stepped(ON, Raised(0, 1.0, 1.0), Phase.RUNNING, Record(0, None, 1.0), stop=stop))
 
 
 def test_a_step_that_does_nothing_is_not_judged() -> None:
