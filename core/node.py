@@ -160,8 +160,8 @@ def had_a_seat(held: Held, state: RendezvousState | None) -> bool:
 def noticed(state: RendezvousState, mine: group.Group, now: float) -> group.Noticed | None:
     """Return the event of the group that follows from the register: this node has notice there that the group does not
     know, or must be gone sooner than it knows."""
-    seat = state.seats.get(mine.node)
-    if seat is None or seat.notice is None or is_sooner(mine.notice, seat.notice):
+    seat, known = state.seats.get(mine.node), mine.deadline.notice if mine.deadline else None
+    if seat is None or seat.notice is None or is_sooner(known, seat.notice):
         return None
     return group.Noticed(seat.notice, now, known=True)
 

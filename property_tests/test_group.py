@@ -105,16 +105,16 @@ class Shell:
             events += [Reaped(now)] * 3
         if not self.group.joins:
             events += [Over(self.round, Why.LOST, b, now, Generation("job", self.generation))] * 2
-        if self.group.phase in (Phase.RUNNING, Phase.BARRIER) and not self.group.notice:
+        if self.group.phase in (Phase.RUNNING, Phase.BARRIER) and not self.group.deadline:
             events += [Noticed(Notice(40.0, "a test"), now), Noticed(Notice(600.0, "a test"), now)]
         if self.group.phase is Phase.BARRIER and self.group.heard_by is not None:
             events += [Elapsed(max(now, self.group.heard_by))] * 2
-        if self.group.notice:
+        if self.group.deadline:
             events += [ReadyToLeave(0, now), Elapsed(now), *[Elapsed(max(now, self.group.until or now))] * 3]
             events += [Exited(rank, 1, now, now, is_echo=True) for rank in sorted(self.group.running)] * 3
         if self.commands.count(Check()) > self.checked:
             events += [Checked(True, "", now)] * 3 + [Checked(False, "broken", now)]
-        if self.group.phase is Phase.RUNNING and not self.group.notice:
+        if self.group.phase is Phase.RUNNING and not self.group.deadline:
             events.append(Unstartable("no memory", now, passes=True))
         if self.group.phase is Phase.MOVING:
             events += [Over(self.round, Why.LOST, b, now), Elapsed(now), Elapsed(now)]

@@ -129,7 +129,8 @@ class Agent:
     @property
     def gone_by(self) -> float | None:
         """When this node must be gone, if it is drained."""
-        return self._agent.group.gone_by
+        deadline = self._agent.group.deadline
+        return deadline.gone_by if deadline else None
 
     @property
     def _parts(self) -> Sequence[Part]:

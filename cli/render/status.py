@@ -270,12 +270,12 @@ class StatusLines:
                 self._world, self._ran_at = world, step.at
             case Reaped() if before.phase is Phase.STOPPING:
                 self._reaped_at = step.at
-            case Noticed(notice) if after.drained is before.drained and Tell in map(type, step.commands):
+            case Noticed(notice) if after.is_drained is before.is_drained and Tell in map(type, step.commands):
                 self._say(sentences.given_notice(after, notice, self.serves_store))
             case Noticed() | ReadyToLeave() | Elapsed() | Reaped() if (
-                after.notice and not before.drained and after.drained
+                after.deadline and not before.is_drained and after.is_drained
             ):
-                self._say(sentences.goes(after, after.notice))
+                self._say(sentences.goes(after, after.deadline.notice))
             case Signalled(signum):
                 self._say(sentences.signalled(before, after, signum, self._settings, self.serves_store))
             case Elapsed() if before.phase in (Phase.RUNNING, Phase.MOVING) and after.phase is Phase.STOPPING:

@@ -191,7 +191,7 @@ def _stretch(account: Account) -> Stretch | None:
             return _does(account, "finished", Kind.END)
         case Phase.RUNNING | Phase.MOVING:
             return _does(account, "waiting", _end_of(group, account.reason))
-        case Phase.ENDED if group.unawaited or (group.verdict and group.verdict.ending is Ending.SUCCEEDED):
+        case Phase.ENDED if group.is_unawaited or (group.verdict and group.verdict.ending is Ending.SUCCEEDED):
             return _does(account, "finished", Kind.END)
         case _:
             return _does(account, "stopping", _end_of(group, account.reason))
@@ -217,13 +217,13 @@ def _does(account: Account, bucket: str, reason: Reason, awaits: tuple[Node, ...
 
 def _end_of(group: Group, reason: Reason) -> Reason:
     """Return why a node is at its end in this world, or outside of any."""
-    if group.unawaited:
+    if group.is_unawaited:
         return Kind.END
     if group.world:
         return group.world.round
     if group.verdict:
         return group.verdict.round
-    if group.drained:
+    if group.is_drained:
         return Kind.DRAIN
     if group.signum is not None:
         return Kind.OPERATOR
@@ -272,7 +272,7 @@ def _ends(account: Account, event: Event | None, after: Group | None) -> Iterato
             yield RoundEnd(job, round, why, None)
         case _ if after.phase is before.phase or after.phase not in (Phase.STOPPING, Phase.LEAVING):
             return
-        case _ if after.signum is not None or after.drained:
+        case _ if after.signum is not None or after.is_drained:
             yield RoundEnd(job, round, Why.LEFT, node, is_drain=after.signum is None)
         case Elapsed() if after.stop.kill_at is None and after.phase is Phase.STOPPING:
             yield RoundEnd(job, round, Why.FENCED, node)

@@ -501,6 +501,40 @@ class Stop:
 
 
 @frozen
+class Deadline:
+    """The point in time at which a drained node must be gone, by the notice that leaves it the least time."""
+
+    notice: Notice
+    gone_by: float
+
+
+class LeaveReason(Enum):
+    """The reason why a node leaves."""
+
+    SIGNAL = "signal"
+    """A signal told the agent to stop."""
+    DRAINED = "drained"
+    """It has notice."""
+    UNAWAITED = "unawaited"
+    """Its exit barrier timed out."""
+    UNFIT = "unfit"
+    """Its check says so, or its workers cannot be started."""
+
+
+@frozen
+class Departure:
+    """The way of a node out of the job: it ends when the register shows it, and no worker lives."""
+
+    reason: LeaveReason
+    by: float | None
+    """When the node no longer waits for the register; None: the register is to say if it leaves."""
+    is_shown: bool = False
+    """The register shows it, or is no longer waited for."""
+    signum: int | None = None
+    """The first signal that told the agent to stop."""
+
+
+@frozen
 class Group:
     """The worker group of one node."""
 
@@ -530,26 +564,18 @@ class Group:
     """When this node heard of the world in which it is HELD."""
     last_try_by: float | None = None
     """When the last try for a fresh heartbeat is over; None until `start_timeout` is."""
-    leave_by: float | None = None
-    left: bool = False
     heard_at: float | None = None
     """When a worker ended because another one, perhaps elsewhere, had ended the job; or when this world began, if later."""
     done_at: float | None = None
     """When the workers of this world had all succeeded, while the others' have not."""
-    unawaited: bool = False
-    """The node leaves because its exit barrier timed out."""
-    notice: Notice | None = None
-    """The node is drained: by this notice it must be gone soonest."""
-    gone_by: float | None = None
-    """When the node must be gone."""
+    deadline: Deadline | None = None
+    """The node is drained, and must be gone by then."""
     ready: frozenset[int] = frozenset()
     """Local ranks of the workers that said they are ready to leave. One that starts again is not ready."""
-    drained: bool = False
-    """The node leaves because it has notice."""
+    departure: Departure | None = None
+    """The node leaves, or has left."""
     verdict: Verdict | None = None
     refused: Refused | None = None
-    signum: int | None = None
-    """The first signal that told the agent to stop."""
 
     @property
     def until(self) -> float | None:
@@ -566,14 +592,34 @@ class Group:
             case Phase.BARRIER:
                 return _soonest(_soonest(self.barrier_by, self.goes_at), self.heard_by)
             case Phase.LEAVING:
-                return _soonest(self._next_signal, None if self.left else self.leave_by)
+                return _soonest(self._next_signal, self.leave_by)
             case _:
                 return None
 
     @property
     def goes_at(self) -> float | None:
         """When a drained node stops its workers, if they are not ready before; None if it is not drained."""
-        return None if self.gone_by is None else self.gone_by - self.settings.grace - KILL_S
+        return None if self.deadline is None else self.deadline.gone_by - self.settings.grace - KILL_S
+
+    @property
+    def leave_by(self) -> float | None:
+        """When a node that leaves no longer waits for the register; None if it does not wait, or for ever."""
+        return None if self.departure is None or self.departure.is_shown else self.departure.by
+
+    @property
+    def is_drained(self) -> bool:
+        """The node leaves because it has notice."""
+        return self.departure is not None and self.departure.reason is LeaveReason.DRAINED
+
+    @property
+    def is_unawaited(self) -> bool:
+        """The node leaves because its exit barrier timed out."""
+        return self.departure is not None and self.departure.reason is LeaveReason.UNAWAITED
+
+    @property
+    def signum(self) -> int | None:
+        """The first signal that told the agent to stop."""
+        return None if self.departure is None else self.departure.signum
 
     @property
     def spared(self) -> frozenset[int]:
@@ -647,9 +693,9 @@ class Group:
             return None
         if self.signum is not None and not (self.verdict and self.verdict.ending is Ending.SUCCEEDED):
             return Stopped(self.signum)
-        if self.verdict is None and self.drained and self.notice:
-            return Drained(self.notice.source)
-        return self.verdict or (Unawaited() if self.unawaited else self.refused)
+        if self.verdict is None and self.is_drained and self.deadline:
+            return Drained(self.deadline.notice.source)
+        return self.verdict or (Unawaited() if self.is_unawaited else self.refused)
 
 
 def _soonest(one: float | None, other: float | None) -> float | None:

@@ -27,6 +27,8 @@ from .state import (
     Close,
     Closed,
     Command,
+    Deadline,
+    Departure,
     Drain,
     Elapsed,
     End,
@@ -38,6 +40,7 @@ from .state import (
     Group,
     Join,
     Leave,
+    LeaveReason,
     MarkDone,
     Move,
     Noticed,
@@ -122,10 +125,8 @@ def _noted(group: Group, event: Event) -> Group:
             return _reported(group, ending=group.failures.ending | {local_rank})
         case Reaped():
             return evolve(group, running=frozenset())
-        case Signalled(signum):
-            return evolve(group, signum=group.signum or signum)
-        case Noticed(notice, at) if group.gone_by is None or at + notice.deadline_s < group.gone_by:
-            return evolve(group, notice=notice, gone_by=at + notice.deadline_s)
+        case Noticed(notice, at) if group.deadline is None or at + notice.deadline_s < group.deadline.gone_by:
+            return evolve(group, deadline=Deadline(notice, at + notice.deadline_s))
         case ReadyToLeave(local_rank):
             return evolve(group, ready=group.ready | {local_rank})
         case _:
@@ -166,15 +167,15 @@ def _checking(group: Group, event: Event) -> Step:
         case Checked(is_fit=True):
             return evolve(group, phase=Phase.JOINING), (Join(),)
         case Checked(text=text, at=at):
-            leave_by = at + group.settings.leave_timeout
-            return _unfit(group, text, at, leave_by), (RecordUnfit(text), Leave())
+            return _unfit(group, text, at, at + group.settings.leave_timeout), (RecordUnfit(text), Leave())
         case _:
             return _idle(group, event)
 
 
 def _unfit(group: Group, text: str, at: float, leave_by: float | None = None) -> Group:
     """Return the group of a node that stays out, and says why if the job goes on."""
-    return evolve(group, phase=Phase.LEAVING, refused=group.refused or Refused(Why.UNFIT, text, at), leave_by=leave_by)
+    departure, refused = Departure(LeaveReason.UNFIT, leave_by), group.refused or Refused(Why.UNFIT, text, at)
+    return evolve(group, phase=Phase.LEAVING, departure=departure, refused=refused)
 
 
 def _stay_out(group: Group, event: Unstartable) -> Step:
@@ -292,7 +293,7 @@ def _start(group: Group, world: World) -> Step:
 
 def _running(group: Group, event: Event) -> Step:
     match event:
-        case Exited() if not _fails(group, event) and group.notice and group.ready:
+        case Exited() if not _fails(group, event) and group.deadline and group.ready:
             return _go_if_ready(group, event.at)
         case Exited() if not _fails(group, event):
             succeeded = evolve(group, succeeded=True) if group.settings.alone else group
@@ -314,7 +315,7 @@ def _running(group: Group, event: Event) -> Step:
         case Over(round) if _is_mine(group, round) and _lives_on(group, event.generation):
             return _move(group)
         case Over(round, at=at) if _is_mine(group, round):
-            return _go(group, at) if group.notice else _stop(group, at)
+            return _go(group, at) if group.deadline else _stop(group, at)
         case Closed(at=at) | Refused(at=at):
             return _stop(group, at)
         case Elapsed(at) if group.fence_at is not None and at >= group.fence_at:
@@ -329,7 +330,7 @@ def _running(group: Group, event: Event) -> Step:
             return _leave(group, event)
         case Noticed():
             return _tell(group, event)
-        case ReadyToLeave(at=at) if group.notice:
+        case ReadyToLeave(at=at) if group.deadline:
             return _go_if_ready(group, at)
         case _:
             return group, ()
@@ -441,7 +442,7 @@ def _lives_on(group: Group, generation: Generation | None) -> bool:
     """Return True if a change of nodes stops no worker of this node: workers restart alone, the node is not drained, and
     no round has failed since they were started. (The reason of the last end is not asked: a failure may have been refunded
     since, when others have stopped their workers for it.)"""
-    if group.settings.alone is None or group.notice:
+    if group.settings.alone is None or group.deadline:
         return False
     return group.world is not None and group.world.generation == generation
 
@@ -568,7 +569,7 @@ def _reaped(group: Group, at: float) -> Step:
     """Go on when no worker lives."""
     if group.verdict or group.refused:
         return _ended(group)
-    return _go(group, at) if group.notice else _join_again(group)
+    return _go(group, at) if group.deadline else _join_again(group)
 
 
 def _reaped_if(group: Group, at: float, *first: Command) -> Step:
@@ -587,19 +588,19 @@ def _barrier(group: Group, event: Event) -> Step:
             return _move(group)
         case Over(round, at=at) if _is_mine(group, round):
             again = evolve(group, phase=Phase.JOINING, world=None, done_at=None)
-            return _go(group, at) if group.notice else (again, (Join(),))
+            return _go(group, at) if group.deadline else (again, (Join(),))
         case Elapsed(at) | Noticed(at=at) if _is_time_to_go(group, at):
             return _go(group, at)
         case Noticed():
             return _tell(group, event)
         case Elapsed(at) if group.heard_by is not None and at >= group.heard_by:
-            if group.notice:  # the end of its round lets it go
+            if group.deadline:  # the end of its round lets it go
                 return evolve(group, heard_at=None), (End(Why.FAILED),)
             again, more = _join_again(_failed(group))
             return again, (End(Why.FAILED), *more)
         case Elapsed(at) if group.barrier_by is not None and at >= group.barrier_by:
-            leave_by = at + group.settings.leave_timeout
-            return evolve(group, phase=Phase.LEAVING, unawaited=True, leave_by=leave_by), (Leave(),)
+            departure = Departure(LeaveReason.UNAWAITED, at + group.settings.leave_timeout)
+            return evolve(group, phase=Phase.LEAVING, departure=departure), (Leave(),)
         case Closed() | Refused():
             return _ended(group)
         case Signalled():
@@ -609,18 +610,22 @@ def _barrier(group: Group, event: Event) -> Step:
 
 
 def _leaving(group: Group, event: Event) -> Step:
+    departure = group.departure
+    assert departure is not None
     match event:
         case Gone() | Closed() | Refused():
-            return _gone_if(evolve(group, left=True))
+            return _gone_if(evolve(group, departure=evolve(departure, is_shown=True)))
         case Exited(local_rank) if local_rank in group.failures.raised:
             return group, (_record(group, event),)
-        case Signalled():
-            return _gone_if(_due(evolve(group, left=True), kill_at=None, ask_at=None), *_signal(group, SIGKILL))
+        case Signalled(signum):
+            departure = evolve(departure, is_shown=True, signum=departure.signum or signum)
+            killed = _due(evolve(group, departure=departure), kill_at=None, ask_at=None)
+            return _gone_if(killed, *_signal(group, SIGKILL))
         case Elapsed(at):
             killing = group.kill_by is not None and at >= group.kill_by
             asking = group.ask_by is not None and at >= group.ask_by
             warning = group.children_by is not None and at >= group.children_by and not killing
-            late = group.leave_by is not None and at >= group.leave_by
+            late = departure.by is not None and at >= departure.by
             signal = _signal(group, SIGKILL if killing else SIGTERM) if killing or asking else ()
             signal += (Signal(SIGTERM, children=True),) if warning else ()
             stop = evolve(
@@ -629,7 +634,8 @@ def _leaving(group: Group, event: Event) -> Step:
                 ask_at=None if killing or asking else group.stop.ask_at,
                 spares_children=group.stop.spares_children and not warning,
             )
-            return _gone_if(evolve(group, left=group.left or late, stop=stop), *signal)
+            departure = evolve(departure, is_shown=departure.is_shown or late)
+            return _gone_if(evolve(group, departure=departure, stop=stop), *signal)
         case Reaped():
             return _gone_if(group)
         case Noticed(at=at):
@@ -644,9 +650,10 @@ def _is_time_to_go(group: Group, at: float) -> bool:
 
 def _tell(group: Group, event: Noticed) -> Step:
     """Tell the workers, and the register if it does not know. A later notice changes nothing."""
-    if group.notice is not event.notice or group.goes_at is None or group.gone_by is None:
+    deadline, goes_at = group.deadline, group.goes_at
+    if deadline is None or goes_at is None or deadline.notice is not event.notice:
         return group, ()
-    told = Tell(event.notice, group.goes_at, group.gone_by)
+    told = Tell(event.notice, goes_at, deadline.gone_by)
     return group, ((told,) if event.known else (Drain(group.node, event.notice), told))
 
 
@@ -664,18 +671,19 @@ def _go(group: Group, at: float) -> Step:
 
 def _go_on(group: Group, at: float) -> Step:
     """Leave, with workers that are being stopped already."""
-    leave_by = at + group.settings.leave_timeout
-    leaving = evolve(_reported(group, echo_at=None), phase=Phase.LEAVING, drained=True, leave_by=leave_by)
+    departure = Departure(LeaveReason.DRAINED, at + group.settings.leave_timeout)
+    leaving = evolve(_reported(group, echo_at=None), phase=Phase.LEAVING, departure=departure)
     return _hurried(leaving, at), (Leave(),)
 
 
 def _hurried(group: Group, at: float) -> Group:
     """Return a group that leaves, and is gone when its notice says so."""
-    assert group.gone_by is not None
-    last, gone_by = max(group.gone_by - KILL_S, at), max(group.gone_by, at)
+    assert group.deadline and group.departure
+    departure, gone_by = group.departure, group.deadline.gone_by
+    last, gone_by = max(gone_by - KILL_S, at), max(gone_by, at)
     kill_at = None if group.stop.kill_at is None else min(group.stop.kill_at, last)
-    leave_by = None if group.leave_by is None else min(group.leave_by, gone_by)
-    return _due(evolve(group, leave_by=leave_by), kill_at=kill_at)
+    leave_by = None if departure.by is None else min(departure.by, gone_by)
+    return _due(evolve(group, departure=evolve(departure, by=leave_by)), kill_at=kill_at)
 
 
 def _stop(group: Group, at: float, *first: Command, signum: int = SIGTERM) -> Step:
@@ -696,7 +704,7 @@ def _leave(group: Group, event: Signalled) -> Step:
         _reported(group, echo_at=None),
         phase=Phase.LEAVING,
         stop=_begun(event.at, kill_at),
-        leave_by=event.at + settings.leave_timeout,
+        departure=Departure(LeaveReason.SIGNAL, event.at + settings.leave_timeout, signum=event.signum),
     )
     return leaving, (Leave(), *_signal(group, event.signum))
 
@@ -712,7 +720,8 @@ def _signal(group: Group, signum: int, spared: frozenset[int] = frozenset()) -> 
 
 def _gone_if(group: Group, *commands: Command) -> Step:
     """End once the register shows that this node left, or had its time, and no worker lives."""
-    return (evolve(group, phase=Phase.ENDED), commands) if group.left and not group.running else (group, commands)
+    is_over = group.departure is not None and group.departure.is_shown and not group.running
+    return (evolve(group, phase=Phase.ENDED), commands) if is_over else (group, commands)
 
 
 def _ended(group: Group) -> Step:

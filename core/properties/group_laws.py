@@ -61,7 +61,7 @@ def G1(judge: Judge, it: Stepped) -> Answers:
         yield ARMED
     if it.moves and after.phase not in MOVES.get((before.phase, type(event)), ()):
         yield "not in the table"
-    if before.notice and isinstance(event, Over) and (before.phase, after.phase) == (Phase.RUNNING, Phase.STOPPING):
+    if before.deadline and isinstance(event, Over) and (before.phase, after.phase) == (Phase.RUNNING, Phase.STOPPING):
         yield "stops, and does not leave, though it is drained and its round is over"
     tries = it.moves or after.last_try_by != before.last_try_by
     if after.phase is Phase.HELD and tries and Beat not in kinds:
@@ -80,7 +80,7 @@ def G2(judge: Judge, it: Stepped) -> Answers:
         yield ARMED
     if (Join in kinds or Check in kinds) and after.running and after.phase is not Phase.MOVING:
         yield f"joins while workers {sorted(after.running)} live"
-    if Join in kinds and after.notice:
+    if Join in kinds and after.deadline:
         yield "joins though it is drained"
 
 
@@ -133,7 +133,7 @@ def G8(judge: Judge, it: Stepped) -> Answers:
     ended = isinstance(event, Over) and event.round == before.world.round and event.generation
     entered = before.phase is Phase.MOVING and isinstance(event, Ready) and event.world.generation
     stays = before.world.generation in (ended, entered)
-    if stays and Signal in it.kinds and not (before.failed or before.notice):
+    if stays and Signal in it.kinds and not (before.failed or before.deadline):
         yield "a change of nodes stops living workers"
     if not stays and (ended or entered) and after.phase in (Phase.RUNNING, Phase.MOVING):
         yield "workers live on though a round has failed since they started"
@@ -175,7 +175,7 @@ def G4(judge: Judge, it: Stepped) -> Answers:
         yield f"done while workers {sorted(after.running)} live"
     if Close(Ending.CANCELLED, Why.ASKED) in it.commands and it.before.succeeded:
         yield "cancels a job in which a worker has succeeded"
-    if MarkDone in kinds and after.notice and after.ready and after.settings.alone is None:
+    if MarkDone in kinds and after.deadline and after.ready and after.settings.alone is None:
         yield f"done though workers {sorted(after.ready)} were ready to leave, and had work left"
 
 
@@ -269,11 +269,16 @@ def G6(judge: Judge, it: Stepped) -> Answers:
     if before.phase in (Phase.STOPPING, Phase.LEAVING) and before.running and _begins_anew(it):
         yield "begins to stop its workers once more"
     asks = before.until is None if before.phase is Phase.LEAVING else isinstance(event, Unstartable)
-    if after.phase is Phase.LEAVING and not (after.left or asks) and after.until is None:
+    if after.phase is Phase.LEAVING and not (_is_shown(after) or asks) and after.until is None:
         yield "leaves without end"
     stops = after.phase is Phase.STOPPING and before.phase is not Phase.STOPPING
     if stops and after.running and after.until is None and Signal(SIGKILL) not in commands:
         yield "stops without end"
+
+
+def _is_shown(group: Group) -> bool:
+    """Return True if the register shows that this node has left, or is no longer waited for."""
+    return group.departure is not None and group.departure.is_shown
 
 
 def _hits(signal: Signal, it: Stepped) -> bool:
@@ -284,7 +289,7 @@ def _hits(signal: Signal, it: Stepped) -> bool:
 
 def _may_ask(before: Group, event: Event) -> bool:
     """Return True if workers that raised may be sent SIGTERM: they had their time, or the node is to leave."""
-    if before.notice or isinstance(event, Signalled | Noticed | ReadyToLeave):
+    if before.deadline or isinstance(event, Signalled | Noticed | ReadyToLeave):
         return True
     if not isinstance(event, Elapsed):
         return False
@@ -306,14 +311,14 @@ def _may_kill(before: Group, event: Event, those: frozenset[int]) -> bool:
         (before.stop.at, _grace(before)),
         (before.stop.kill_at if before.phase in _AT_WORK and those <= before.failures.raised else None, 0.0),
         (before.fence_at, 0.0),
-        (before.gone_by, -KILL_S),
+        (before.deadline.gone_by if before.deadline else None, -KILL_S),
     )
     return any(since is not None and event.at >= since + span for since, span in ends)
 
 
 def _grace(group: Group) -> float:
     """Return how long the workers of a group that stops or leaves may take to end."""
-    is_told = group.phase is Phase.LEAVING and not group.drained
+    is_told = group.phase is Phase.LEAVING and not group.is_drained
     return group.settings.shutdown_timeout if is_told else group.settings.grace
 
 

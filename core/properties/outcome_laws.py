@@ -68,7 +68,7 @@ def O3(judge: Judge, it: Stepped) -> Answers:
 def O7(judge: Judge, it: Stepped) -> Answers:
     """A drained node leaves its world only when all its workers that live are ready, at its deadline − `grace` − 1 s, or
     when its round is over."""
-    if not it.after.drained or it.before.drained:
+    if not it.after.is_drained or it.before.is_drained:
         return
     yield ARMED
     past, before = judge.past(it.after.node), it.before
@@ -82,7 +82,7 @@ def O7(judge: Judge, it: Stepped) -> Answers:
 @law("a drained node ends", Phase.ENDED)
 def O8(judge: Judge, it: Stepped) -> Answers:
     """A drained node is gone by its deadline, unless its agent stood still after it was given notice."""
-    if not it.after.drained:
+    if not it.after.is_drained:
         return
     yield ARMED
     past, is_drained = judge.past(it.after.node), isinstance(it.after.outcome, Drained)

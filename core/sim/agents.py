@@ -215,7 +215,7 @@ class Agents:
         elif after.phase is not Phase.JOINING and not _waits_untimed(after):
             self._set_timer(process)
         if after.phase is not before.phase:
-            if after.drained and not before.drained:
+            if after.is_drained and not before.is_drained:
                 self.witness.recoveries.befalls(Kind.NOTICE)
             self.witness.moved()
         if consequence:
@@ -342,4 +342,4 @@ class Agents:
 
 def _waits_untimed(group: Group) -> bool:
     """Return True for a group at the exit barrier that nothing hurries."""
-    return group.phase is Phase.BARRIER and group.notice is None and group.heard_at is None
+    return group.phase is Phase.BARRIER and group.deadline is None and group.heard_at is None

@@ -107,7 +107,7 @@ class LostWorlds:
         unanswered_s = ANSWER_TIMEOUT_S if self.fenced else 0.0  # a heartbeat that was cut off holds the next one up
         cut = trouble.cut_until > max(now - unanswered_s, 0.0)
         late = trouble.late_until > now  # it hears of the loss after that
-        goes = process.group.notice is not None
+        goes = process.group.deadline is not None
         woke = process.held.woke_at is not None  # its memory does not count yet
         fails = bool(process.workers and process.attempt.reported)  # and its agent may not have heard yet
         stands = stalls.over_at >= now or stalls.unnoticed_since is not None

@@ -260,7 +260,7 @@ class Recoveries:
         late = 0.0  # what was sent to a slow node comes so late, also when it is slow no longer
         for each in living:
             group, trouble = each.group, each.trouble
-            waits = waits or (group.notice is not None and group.phase in _AT_WORK)  # drained, and still at work
+            waits = waits or (group.deadline is not None and group.phase in _AT_WORK)  # drained, and still at work
             staying += group.phase is not Phase.LEAVING
             if not trouble.lasts:
                 continue

@@ -255,7 +255,7 @@ GOES: Mapping[type[Event], str] = {
 
 
 def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: Group) -> None:
-    if after.drained and not before.drained and type(event) in GOES:
+    if after.is_drained and not before.is_drained and type(event) in GOES:
         counts[f"a drained node goes {GOES[type(event)]}"] += 1
     if before.settings.checks:
         _checked(counts, before, event, after)
@@ -265,7 +265,7 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
         counts["workers killed after another time than the grace"] += 1
     if before.phase is Phase.MOVING and isinstance(event, Ready) and after.phase is Phase.RUNNING:
         counts["workers live through a change of nodes"] += 1
-    if isinstance(event, Gone) and before.phase is Phase.LEAVING and before.leave_by is None:
+    if isinstance(event, Gone) and before.departure and before.departure.by is None:
         counts["the job goes on without a node that cannot start workers"] += 1
     if fences(before, event, after):
         counts["self-fencing"] += 1
@@ -293,7 +293,7 @@ def _alone(counts: Counts, alone: Alone, before: Group, event: Event, after: Gro
 
 def _is_killed(before: Group, event: Event, after: Group) -> bool:
     """Return True if the agent was signalled, and its workers have had the time that they have then."""
-    leaves = before.phase is Phase.LEAVING and not before.drained and isinstance(event, Elapsed)
+    leaves = before.phase is Phase.LEAVING and not before.is_drained and isinstance(event, Elapsed)
     return leaves and bool(before.running) and before.stop.kill_at is not None and after.stop.kill_at is None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...group import Phase
 from ...inprocess import Phase as Of
 from ...inprocess.words import Raised, Reason
 from ...node import party_of
@@ -44,7 +43,7 @@ def N1(stops: Process | None, because: Iterable[str], ends: Rank | None = None) 
 def may_stop(process: Process, now: float) -> Iterable[str]:
     """Yield what this node itself has to stop its ranks for: it goes, it was refused, it has failed, or it fences itself."""
     group = process.group
-    if group.phase is Phase.LEAVING or group.notice or group.signum is not None:
+    if group.departure or group.deadline:
         yield "it leaves"
     if group.verdict or group.refused:
         yield "it was told"

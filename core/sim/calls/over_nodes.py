@@ -496,7 +496,7 @@ class OverNodes:
     def _is_seated(self, register: RendezvousState | None, process: Process, key: Generation) -> bool:
         group = process.group
         seated = register is not None and process.node in register.seats and not register.closed
-        return seated and group.phase is Phase.RUNNING and not group.notice and self._is_of(register, key)
+        return seated and group.phase is Phase.RUNNING and not group.deadline and self._is_of(register, key)
 
     def _is_of(self, register: RendezvousState | None, key: Generation) -> bool:
         return register is not None and Generation(register.job, register.generation) == key

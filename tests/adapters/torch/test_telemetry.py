@@ -16,13 +16,13 @@ from elastic.adapters.torch import telemetry
 from elastic.adapters.torch.metrics import Metric
 from elastic.adapters.torch.telemetry import EventLog, MetricsLog, event_handler, metrics_handler, rendezvous_handler
 from elastic.core.group import Group, Phase
-from elastic.core.group.state import Signalled
+from elastic.core.group.state import Departure, LeaveReason, Signalled
 from elastic.core.world import Node
 
 SETTINGS = LaunchSettings(Program(Kind.BINARY, "true"))
 CLOCK = SystemClock()
 JOINING = Group(Node("n", 1))
-ENDED = Group(Node("n", 1), phase=Phase.ENDED, signum=15)
+ENDED = Group(Node("n", 1), phase=Phase.ENDED, departure=Departure(LeaveReason.SIGNAL, None, signum=15))
 END = Step(Signalled(15, 1.0), JOINING, ENDED, (), 1.0)
 
 MODULE = """

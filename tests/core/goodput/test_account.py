@@ -204,7 +204,7 @@ def test_a_node_that_goes_without_a_world_says_why(events: tuple[Event, ...], re
 
 
 def test_a_node_without_any_of_these_reasons_goes_for_what_it_came_for() -> None:
-    group = evolve(Group(A), left=True, phase=told(Signalled(15, 0.0)).account.group.phase)  # type: ignore[union-attr]
+    group = evolve(Group(A), phase=told(Signalled(15, 0.0)).account.group.phase)  # type: ignore[union-attr]
     account, _ = stepped(opened(A, 0.0), None, group, (), 0.0)
     account, _ = executed(account, 1.0)
     assert [(piece.bucket, piece.reason) for piece in closed(account)] == [("stopping", FIRST)]

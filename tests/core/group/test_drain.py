@@ -10,6 +10,7 @@ from elastic.core.group import Group, Phase, Settings, transition
 from elastic.core.group.state import (
     SIGTERM,
     Command,
+    Deadline,
     Drain,
     Drained,
     Elapsed,
@@ -52,9 +53,9 @@ def test_a_later_notice_changes_nothing_and_a_sooner_one_does() -> None:
     assert told(group, noticed(60.0, at=5.0)) == (Phase.RUNNING, ())
     assert transition(group, Noticed(Notice(60.0, "another"), 0.0)) == (group, ())
     sooner, commands_ = transition(group, noticed(40.0, at=1.0))
-    assert (sooner.goes_at, sooner.gone_by) == (10.0, 41.0)
+    assert (sooner.goes_at, sooner.deadline) == (10.0, Deadline(noticed(40.0).notice, 41.0))
     assert commands_ == (Tell(Notice(40.0, "a test"), 10.0, 41.0),)
-    assert transition(group, noticed(40.0, at=10.0))[0].gone_by == 50.0
+    assert transition(group, noticed(40.0, at=10.0))[0].deadline == Deadline(noticed(40.0).notice, 50.0)
 
 
 def test_it_leaves_when_all_its_workers_are_ready() -> None:

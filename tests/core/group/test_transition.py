@@ -359,7 +359,7 @@ def test_leaving_ends_when_the_register_knows_and_all_are_reaped() -> None:
 
 def test_leaving_without_workers_is_no_leave_that_the_register_knows() -> None:
     reaped = led(*LEAVING, exited(0, -15), exited(1, -15), Reaped(2.0))
-    assert (reaped.phase, reaped.left, reaped.until) == (Phase.LEAVING, False, 6.0)
+    assert (reaped.phase, reaped.leave_by, reaped.until) == (Phase.LEAVING, 6.0, 6.0)
 
 
 def test_leaving_a_program_that_could_not_start_is_reaped_too() -> None:

@@ -16,11 +16,14 @@ from elastic.core.group.state import (
     Check,
     Checked,
     Command,
+    Deadline,
+    Departure,
     Elapsed,
     End,
     Event,
     Failures,
     Join,
+    LeaveReason,
     MarkDone,
     Move,
     Noticed,
@@ -494,10 +497,11 @@ NOBODY = frozenset[int]()
 GROUP = evolve(led(ready()), phase=Phase.RUNNING, running=frozenset({0, 1}))
 READY = evolve(GROUP, ready=frozenset({0}))
 UNKNOWN = GROUPS["checking, cause unknown"]
-LEAVING = evolve(GROUP, phase=Phase.LEAVING)
+LEAVING = evolve(GROUP, phase=Phase.LEAVING, departure=Departure(LeaveReason.SIGNAL, 5.0))
+LEFT = evolve(LEAVING, departure=Departure(LeaveReason.SIGNAL, 5.0, is_shown=True))
 STOPPING = evolve(GROUP, phase=Phase.STOPPING, stop=Stop(0.0))
 REAPED = evolve(STOPPING, running=NOBODY, stop=Stop(0.0, 9.0))
-DRAINED = evolve(GROUP, running=NOBODY, notice=Notice(20.0, "a test"))
+DRAINED = evolve(GROUP, running=NOBODY, deadline=Deadline(Notice(20.0, "a test"), 20.0))
 ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
 """Workers that restart alone: in their world, and on their way into the next one."""
 
@@ -521,14 +525,26 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G4", stepped(WAY, evolve(exited(0, 1), entered=False), Phase.MOVING, Record(0, 1, 0.0))),
         ("G5", stepped(evolve(GROUP, phase=Phase.ENDED, running=NOBODY), over(), Phase.ENDED, Join())),
         ("G5", stepped(evolve(GROUP, phase=Phase.BARRIER), closed(), Phase.ENDED)),
-        ("G6", stepped(LEAVING, Signalled(15, 1.0), Phase.LEAVING, MarkDone(), running=NOBODY, left=True)),
+        (
+            "G6",
+            stepped(LEAVING, Signalled(15, 1.0), Phase.LEAVING, MarkDone(), running=NOBODY, departure=LEFT.departure),
+        ),
         ("G6", stepped(evolve(GROUP, running=NOBODY), Signalled(15, 1.0), Phase.LEAVING)),
         ("G6", stepped(GROUP, over(), Phase.STOPPING)),
         ("G6", stepped(evolve(GROUP, phase=Phase.BARRIER), over(), Phase.BARRIER, Signal(15), stop=Stop(kill_at=40.0))),
-        ("G6", stepped(STOPPING, Noticed(Notice(20.0, "a test"), 1.0), Phase.LEAVING, stop=Stop(1.0), leave_by=5.0)),
+        (
+            "G6",
+            stepped(
+                STOPPING,
+                Noticed(Notice(20.0, "a test"), 1.0),
+                Phase.LEAVING,
+                stop=Stop(1.0),
+                departure=LEAVING.departure,
+            ),
+        ),
         ("G6", stepped(evolve(GROUP, phase=Phase.STOPPING), Signalled(15, 1.0), Phase.STOPPING)),
         ("G6", stepped(STOPPING, Elapsed(29.9), Phase.STOPPING, Signal(SIGKILL))),
-        ("G6", stepped(STOPPING, Signalled(15, 1.0), Phase.LEAVING, Signal(SIGKILL), leave_by=5.0)),
+        ("G6", stepped(STOPPING, Signalled(15, 1.0), Phase.LEAVING, Signal(SIGKILL), departure=LEAVING.departure)),
         ("G6", stepped(GROUP, over(), Phase.STOPPING, Signal(SIGKILL))),
         (
             "G6",
@@ -593,13 +609,14 @@ def test_G5_an_ended_group_hears_more_but_does_not_change() -> None:
 def test_a_killing_stop_needs_no_other_end() -> None:
     running = evolve(GROUP, settings=FENCED, acked_at=0.0)
     judged(stepped(running, Elapsed(3.0), Phase.STOPPING, Signal(SIGKILL)))
-    judged(stepped(evolve(GROUP, phase=Phase.LEAVING, left=True), Signalled(15, 1.0), Phase.LEAVING, Signal(SIGKILL)))
+    judged(stepped(LEFT, Signalled(15, 1.0), Phase.LEAVING, Signal(SIGKILL)))
 
 
 def test_G6_workers_are_killed_at_the_end_of_their_grace_at_the_fence_and_when_their_node_must_be_gone() -> None:
     fenced = evolve(STOPPING, settings=FENCED, acked_at=0.0)
-    told = evolve(LEAVING, stop=Stop(0.0), settings=Settings(shutdown_timeout=40.0), left=True)
-    drained = evolve(LEAVING, stop=Stop(0.0), gone_by=20.0, drained=True, left=True)
+    told = evolve(LEFT, stop=Stop(0.0), settings=Settings(shutdown_timeout=40.0))
+    gone = Departure(LeaveReason.DRAINED, 5.0, is_shown=True)
+    drained = evolve(LEFT, stop=Stop(0.0), deadline=DRAINED.deadline, departure=gone)
     for group, at in ((STOPPING, 30.0), (fenced, 3.0), (told, 40.0), (drained, 19.0)):
         judged(stepped(group, Elapsed(at), group.phase, Signal(SIGKILL)))
         broken("G6", stepped(group, Elapsed(at - 0.1), group.phase, Signal(SIGKILL)))
@@ -614,8 +631,9 @@ def test_G6_no_group_gives_its_workers_more_than_their_grace() -> None:
         (group, told, Phase.LEAVING, 1.0),
         (stopping, noticed(), Phase.LEAVING, 3.0),
     ):
-        drained = isinstance(event, Noticed)
-        stops = stepped(before, event, phase, stop=Stop(5.0, 5.0 + span), left=True, drained=drained)
+        reason = LeaveReason.DRAINED if isinstance(event, Noticed) else LeaveReason.SIGNAL
+        departure = Departure(reason, 5.0, is_shown=True)
+        stops = stepped(before, event, phase, stop=Stop(5.0, 5.0 + span), departure=departure)
         judged(stops)
         broken("G6", evolve(stops, after=evolve(stops.after, stop=Stop(5.0, 5.1 + span))))
 
@@ -635,7 +653,7 @@ def test_a_step_that_does_nothing_is_not_judged() -> None:
 
 
 def test_a_node_that_leaves_is_remembered() -> None:
-    leaving = stepped(GROUP, Signalled(15, 1.0), Phase.LEAVING, leave_by=5.0)
+    leaving = stepped(GROUP, Signalled(15, 1.0), Phase.LEAVING, departure=LEAVING.departure)
     assert judged(leaving).leaving == {A}
 
 

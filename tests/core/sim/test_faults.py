@@ -270,9 +270,9 @@ def test_leases_run_out_again_when_an_outage_of_minutes_is_healed() -> None:
 
 def test_an_agent_that_stands_still_is_given_notice_when_it_goes_on() -> None:
     made = then(both_running(), "pause b 2", "notice b 30", "pass 1")
-    assert at(made, "b").group.notice is None
+    assert at(made, "b").group.deadline is None
     then(made, "pass 2")
-    assert at(made, "b").group.notice is not None
+    assert at(made, "b").group.deadline is not None
     converges(made)
 
 

@@ -6,6 +6,7 @@ import pytest
 from attrs import evolve
 
 from elastic.core.group import Phase
+from elastic.core.group.state import Departure, LeaveReason
 from elastic.core.inprocess.exits import HEARD, JOB_OVER
 from elastic.core.inprocess.words import Raised, Reason
 from elastic.core.rendezvous import Complete, Evict
@@ -186,7 +187,9 @@ def test_N1_a_node_stops_its_own_ranks_for_reasons_of_its_own(why: str) -> None:
     assert list(node_laws.may_stop(process, 5.0)) == []
     match why:
         case "leaves":
-            process.agent = evolve(process.agent, group=evolve(group, signum=15))
+            process.agent = evolve(
+                process.agent, group=evolve(group, departure=Departure(LeaveReason.SIGNAL, 5.0, signum=15))
+            )
         case "was told":
             process.agent = evolve(process.agent, group=evolve(group, refused=object()))  # type: ignore[arg-type]
         case "failed":
