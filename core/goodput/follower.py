@@ -10,7 +10,7 @@ from typing import assert_never
 
 from ..evolving import evolve
 from ..group import Group, Phase, begin, transition
-from ..group.state import Join, Start
+from ..group.state import Heart, Join, Start
 from ..trace.steps import Asked, CallStepped, Header, Started, Step, Stepped, Working
 from ..values import frozen
 from ..work import Worked
@@ -72,7 +72,7 @@ def _found(born: Group, step: Stepped) -> Group | None:
         if isinstance(command, Start):
             size = command.world.profiles[command.world.nodes.index(born.node)].local_world_size
             running = frozenset(range(size))
-            return evolve(born, phase=Phase.RUNNING, world=command.world, running=running, acked_at=step.at)
+            return evolve(born, phase=Phase.RUNNING, world=command.world, running=running, heart=Heart(step.at))
         if isinstance(command, Join) and command.alive is None:
-            return evolve(born, phase=Phase.JOINING, acked_at=step.at)
+            return evolve(born, phase=Phase.JOINING, heart=Heart(step.at))
     return None

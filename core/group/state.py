@@ -487,6 +487,27 @@ class Failures:
 
 
 @frozen
+class Heart:
+    """The heartbeats of this node that were acknowledged."""
+
+    acked_at: float | None = None
+    """When the last of them was sent. Before the first one: when the agent began."""
+    heard_again_at: float | None = None
+    """When a silence of this node ended that was longer than the fence; None once the node has joined again."""
+
+
+@frozen
+class Wait:
+    """The wait of a node that is HELD for a fresh heartbeat, at which its workers start."""
+
+    since: float
+    """When this node heard of its world."""
+    until: float
+    """When a last try is due; in the last try, when the node gives up."""
+    is_last_try: bool = False
+
+
+@frozen
 class Stop:
     """How the workers are brought to their end. In RUNNING and MOVING only those are that raised."""
 
@@ -544,10 +565,7 @@ class Group:
     world: World | None = None
     running: frozenset[int] = frozenset()
     """Local ranks of the workers that are not reaped."""
-    acked_at: float | None = None
-    """When the last acknowledged heartbeat was sent. Before the first one: when the agent began."""
-    heard_again_at: float | None = None
-    """When a silence of this node ended that was longer than the fence; None once the node has joined again."""
+    heart: Heart = Heart()
     restarted: int = 0
     """How many single workers were restarted in this world."""
     succeeded: bool = False
@@ -560,10 +578,8 @@ class Group:
     """The workers ran on as this node asked for the next world, and no answer has come."""
     failures: Failures = Failures()
     stop: Stop = Stop()
-    held_at: float | None = None
-    """When this node heard of the world in which it is HELD."""
-    last_try_by: float | None = None
-    """When the last try for a fresh heartbeat is over; None until `start_timeout` is."""
+    wait: Wait | None = None
+    """The last wait for a fresh heartbeat; None before the first one."""
     heard_at: float | None = None
     """When a worker ended because another one, perhaps elsewhere, had ended the job; or when this world began, if later."""
     done_at: float | None = None
@@ -582,7 +598,7 @@ class Group:
         """The time at which the group must get `Elapsed`; None: no timer runs."""
         match self.phase:
             case Phase.HELD:
-                return self.start_by
+                return self.wait.until if self.wait else None
             case Phase.RUNNING:
                 return _soonest(_soonest(self.fence_at, self.goes_at), _soonest(self.heard_by, self.alone_by))
             case Phase.MOVING:
@@ -644,7 +660,7 @@ class Group:
     @property
     def fence_at(self) -> float | None:
         fence = self.settings.fence
-        return None if fence is None or self.acked_at is None else self.acked_at + fence
+        return None if fence is None or self.heart.acked_at is None else self.heart.acked_at + fence
 
     @property
     def barrier_by(self) -> float | None:
@@ -656,13 +672,6 @@ class Group:
     def heard_by(self) -> float | None:
         """When this node ends the round itself, because no other one has."""
         return None if self.heard_at is None else self.heard_at + HEARD_S
-
-    @property
-    def start_by(self) -> float | None:
-        """When the wait for a fresh heartbeat is over: first a last try is due, then the group gives it up."""
-        if self.last_try_by is not None:
-            return self.last_try_by
-        return None if self.held_at is None else self.held_at + self.settings.start_timeout
 
     @property
     def kill_by(self) -> float | None:

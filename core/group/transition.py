@@ -38,6 +38,7 @@ from .state import (
     Failures,
     Gone,
     Group,
+    Heart,
     Join,
     Leave,
     LeaveReason,
@@ -61,6 +62,7 @@ from .state import (
     Stop,
     Tell,
     Unstartable,
+    Wait,
 )
 
 Step = tuple[Group, tuple[Command, ...]]
@@ -68,7 +70,7 @@ Step = tuple[Group, tuple[Command, ...]]
 
 def begin(group: Group, at: float) -> Step:
     """Return the first step of a new agent. Before it, no node can have missed a heartbeat of this one."""
-    group = evolve(group, acked_at=at)
+    group = evolve(group, heart=Heart(at))
     return _check(group) if group.settings.checks else (group, (Join(),))
 
 
@@ -108,9 +110,9 @@ def _noted(group: Group, event: Event) -> Group:
         case _ if group.phase is Phase.ENDED:
             return group
         case Beaten(sent_at, at):
-            last = sent_at if group.acked_at is None else group.acked_at
-            heard_again_at = at if _is_stale(group, sent_at - last) else group.heard_again_at
-            return evolve(group, acked_at=max(sent_at, last), heard_again_at=heard_again_at)
+            last = sent_at if group.heart.acked_at is None else group.heart.acked_at
+            heard_again_at = at if _is_stale(group, sent_at - last) else group.heart.heard_again_at
+            return evolve(group, heart=Heart(max(sent_at, last), heard_again_at))
         case Closed(verdict):
             return evolve(group, verdict=group.verdict or verdict)
         case Refused():
@@ -211,8 +213,8 @@ def _check(group: Group) -> Step:
 def _joining(group: Group, event: Event) -> Step:
     match event:
         case Ready(world, at):
-            held = evolve(group, phase=Phase.HELD, world=world, held_at=at, last_try_by=None, joins=False)
-            return held, (Beat(),)
+            wait = Wait(at, at + group.settings.start_timeout)
+            return evolve(group, phase=Phase.HELD, world=world, wait=wait, joins=False), (Beat(),)
         case Over() if group.joins:  # that join was for workers that lived then: it comes to nothing
             return evolve(group, joins=False), (Join(),)
         case Unstartable():
@@ -233,13 +235,15 @@ def _held(group: Group, event: Event) -> Step:
     match event:
         case Beaten(sent_at, at) if group.world and at - sent_at <= group.settings.fresh:
             if _may_be_missing(group, at):
-                return evolve(group, phase=Phase.JOINING, world=None, heard_again_at=None), (Join(),)
+                heart = evolve(group.heart, heard_again_at=None)
+                return evolve(group, phase=Phase.JOINING, world=None, heart=heart), (Join(),)
             return _start(group, group.world)
         case Over(round) if _is_mine(group, round):
             return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
-        case Elapsed(at) if group.start_by is not None and at >= group.start_by and group.last_try_by is None:
-            return evolve(group, last_try_by=at + group.settings.ttl), (Beat(),)
-        case Elapsed(at) if group.start_by is not None and at >= group.start_by:
+        case Elapsed(at) if group.wait and at >= group.wait.until and not group.wait.is_last_try:
+            wait = evolve(group.wait, until=at + group.settings.ttl, is_last_try=True)
+            return evolve(group, wait=wait), (Beat(),)
+        case Elapsed(at) if group.wait and at >= group.wait.until:
             silent = Refused(Why.UNCONFIRMED, "no heartbeat was acknowledged", at)
             return _ended(evolve(group, refused=group.refused or silent))
         case _:
@@ -264,8 +268,9 @@ def _may_be_missing(group: Group, at: float) -> bool:
 
     The others may hold it for dead by what they saw up to a TTL before this node heard of its world.
     """
-    told_at = at if group.held_at is None else group.held_at
-    heard_again = group.heard_again_at is not None and group.heard_again_at > told_at - group.settings.ttl
+    told_at = group.wait.since if group.wait else at
+    heard_again_at = group.heart.heard_again_at
+    heard_again = heard_again_at is not None and heard_again_at > told_at - group.settings.ttl
     return heard_again or _is_stale(group, at - told_at)
 
 

@@ -63,7 +63,7 @@ def G1(judge: Judge, it: Stepped) -> Answers:
         yield "not in the table"
     if before.deadline and isinstance(event, Over) and (before.phase, after.phase) == (Phase.RUNNING, Phase.STOPPING):
         yield "stops, and does not leave, though it is drained and its round is over"
-    tries = it.moves or after.last_try_by != before.last_try_by
+    tries = it.moves or after.wait != before.wait
     if after.phase is Phase.HELD and tries and Beat not in kinds:
         yield "waits for a heartbeat that nobody asks for"
     if Start in kinds and (after.phase is not Phase.RUNNING or not after.running):

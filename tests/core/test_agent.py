@@ -124,7 +124,7 @@ def told(answer: object, handler: object = watch, state: RendezvousState | None 
 def test_the_first_step_of_an_agent_asks_for_a_seat_or_checks_its_node() -> None:
     joins, found = begin(Agent(Group(node("a"))), 3.0)
     assert found == (Stepped(None, joins.group, joins.group, found[0].commands), Submit(Request(join)))  # type: ignore[union-attr]
-    assert joins.group.acked_at == 3.0
+    assert joins.group.heart.acked_at == 3.0
     _, found = begin(Agent(Group(node("a"), CHECKED)), 3.0)
     assert found[1:] == (Check(),)
 
@@ -142,7 +142,7 @@ def test_an_acknowledgement_counts_if_it_names_the_register_that_this_node_was_s
     assert step(shown, Acknowledged(0.5, Life("another")), 1.0) == (shown, ())
     assert step(agent(ready()), Acknowledged(0.5, LIFE), 1.0)[1] == ()
     after, found = step(shown, Acknowledged(0.5, LIFE), 1.0)
-    assert after.group.acked_at == 0.5 and after.world == world()
+    assert after.group.heart.acked_at == 0.5 and after.world == world()
     assert [type(effect) for effect in found] == [Stepped, Start, Rest]
 
 
@@ -150,7 +150,7 @@ def test_a_heartbeat_is_a_step_of_the_group_and_changes_nothing_else() -> None:
     before = runs(Seen(running(), 0.0))
     after, found = step(before, Acknowledged(0.5, LIFE), 1.0)
     assert [type(effect) for effect in found] == [Stepped]
-    assert after == evolve(before, group=after.group) and after.group.acked_at == 0.5
+    assert after == evolve(before, group=after.group) and after.group.heart.acked_at == 0.5
 
 
 def test_an_answer_that_the_group_knows_already_is_no_step() -> None:

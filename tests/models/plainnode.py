@@ -149,7 +149,7 @@ def tidy(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]
     stops = group.phase not in (Phase.JOINING, Phase.HELD) and group.stop.at is not None
     spares = group.stop.spares_children and group.children_by is not None
     stop = evolve(group.stop, at=0.0 if stops else None, spares_children=spares)
-    group = evolve(group, acked_at=0.0, stop=stop)
+    group = evolve(group, heart=evolve(group.heart, acked_at=0.0), stop=stop)
     if group.refused:
         group = evolve(group, refused=evolve(group.refused, text=""))
     under_way, spare = agenda.operation, state is not None and held.node in state.redundancy_list

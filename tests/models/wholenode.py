@@ -229,7 +229,8 @@ class Nodes:
             yield "its workers stop", Cost.FREE, (Exited(0, -15, 1.0, 1.0),), None
         again = " again" if phase is Phase.LEAVING else ""
         yield f"it is told to stop{again}", Cost.DRAIN, (Signalled(15, 0.0),), None
-        waits_for = {Phase.HELD: local.group.start_by, Phase.LEAVING: local.group.leave_by}.get(phase)
+        until = local.group.wait.until if local.group.wait else None
+        waits_for = {Phase.HELD: until, Phase.LEAVING: local.group.leave_by}.get(phase)
         if waits_for is not None:
             last_try = (Elapsed(waits_for + local.group.settings.ttl),) if phase is Phase.HELD else ()
             yield "it has waited long enough", Cost.TIMEOUT, (Elapsed(waits_for), *last_try), None

@@ -108,7 +108,7 @@ def test_held_a_node_unheard_until_just_before_it_heard_of_its_world_joins_again
     """Found by the simulator (S9 strong): a spare is promoted while it is cut off, and others hold it for dead."""
     held = led(beat(0.0), beat(9.0), ready(at=9.1), settings=FENCED)
     after, commands = transition(held, beat(9.2))
-    assert (after.phase, commands, after.heard_again_at) == (Phase.JOINING, (Join(),), None)
+    assert (after.phase, commands, after.heart.heard_again_at) == (Phase.JOINING, (Join(),), None)
     for at in (14.0, 14.1):
         long_ago = led(beat(0.0), beat(9.0), beat(11.0), beat(13.0), ready(at=at), settings=FENCED)
         assert told(long_ago, beat(14.2)) == (Phase.RUNNING, (Start(world()),))

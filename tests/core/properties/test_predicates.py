@@ -22,6 +22,7 @@ from elastic.core.group.state import (
     End,
     Event,
     Failures,
+    Heart,
     Join,
     LeaveReason,
     MarkDone,
@@ -35,6 +36,7 @@ from elastic.core.group.state import (
     Start,
     StartAgain,
     Stop,
+    Wait,
 )
 from elastic.core.group.state import Close as CloseJob
 from elastic.core.group.state import Reaped as GroupReaped
@@ -513,7 +515,7 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G1", stepped(led(ready()), over(), Phase.JOINING, Start(WORLD))),
         ("G1", stepped(DRAINED, over(), Phase.STOPPING)),
         ("G1", stepped(led(), ready(), Phase.HELD)),
-        ("G1", stepped(led(ready()), Elapsed(600.0), Phase.HELD, last_try_by=605.0)),
+        ("G1", stepped(led(ready()), Elapsed(600.0), Phase.HELD, wait=Wait(0.0, 605.0, is_last_try=True))),
         ("G2", stepped(evolve(DRAINED, phase=Phase.STOPPING), GroupReaped(1.0), Phase.JOINING, Join())),
         ("G4", stepped(DRAINED, exited(0), Phase.BARRIER, MarkDone(), ready=frozenset({0}))),
         ("G2", stepped(evolve(GROUP, phase=Phase.STOPPING), GroupReaped(1.0), Phase.JOINING, Join())),
@@ -586,7 +588,10 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G10", stepped(evolve(REAPED, world=None, stop=Stop(0.0)), GroupReaped(1.0), Phase.CHECKING, running={0})),
         ("G11", stepped(READY, exited(0, 1), Phase.RUNNING, StartAgain(0))),
         ("G11", stepped(READY, beat(), Phase.RUNNING, Start(WORLD), running={0})),
-        ("F1", stepped(led(ready(), settings=FENCED), beat(), Phase.RUNNING, Start(WORLD), running={0}, acked_at=-2.0)),
+        (
+            "F1",
+            stepped(led(ready(), settings=FENCED), beat(), Phase.RUNNING, Start(WORLD), running={0}, heart=Heart(-2.0)),
+        ),
     ],
 )
 def test_a_group_that_goes_wrong_is_found(number: str, fact: Stepped) -> None:
@@ -595,25 +600,25 @@ def test_a_group_that_goes_wrong_is_found(number: str, fact: Stepped) -> None:
 
 def test_F1_judges_only_a_start_within_a_quarter_of_the_ttl_before_the_fence() -> None:
     held, quarter = led(ready(), settings=FENCED), FENCED.ttl / 4
-    starts = stepped(held, beat(), Phase.RUNNING, Start(WORLD), running={0}, acked_at=-2.0 + quarter * 0.9)
+    starts = stepped(held, beat(), Phase.RUNNING, Start(WORLD), running={0}, heart=Heart(-2.0 + quarter * 0.9))
     broken("F1", starts)
-    judged(evolve(starts, after=evolve(starts.after, acked_at=-2.0 + quarter)))
+    judged(evolve(starts, after=evolve(starts.after, heart=Heart(-2.0 + quarter))))
 
 
 def test_G5_an_ended_group_hears_more_but_does_not_change() -> None:
     ended = evolve(GROUP, phase=Phase.ENDED, running=NOBODY)
     judged(stepped(ended, Signalled(15, 1.0), Phase.ENDED))
-    broken("G5", stepped(ended, Signalled(15, 1.0), Phase.ENDED, acked_at=9.0))
+    broken("G5", stepped(ended, Signalled(15, 1.0), Phase.ENDED, heart=Heart(9.0)))
 
 
 def test_a_killing_stop_needs_no_other_end() -> None:
-    running = evolve(GROUP, settings=FENCED, acked_at=0.0)
+    running = evolve(GROUP, settings=FENCED, heart=Heart(0.0))
     judged(stepped(running, Elapsed(3.0), Phase.STOPPING, Signal(SIGKILL)))
     judged(stepped(LEFT, Signalled(15, 1.0), Phase.LEAVING, Signal(SIGKILL)))
 
 
 def test_G6_workers_are_killed_at_the_end_of_their_grace_at_the_fence_and_when_their_node_must_be_gone() -> None:
-    fenced = evolve(STOPPING, settings=FENCED, acked_at=0.0)
+    fenced = evolve(STOPPING, settings=FENCED, heart=Heart(0.0))
     told = evolve(LEFT, stop=Stop(0.0), settings=Settings(shutdown_timeout=40.0))
     gone = Departure(LeaveReason.DRAINED, 5.0, is_shown=True)
     drained = evolve(LEFT, stop=Stop(0.0), deadline=DRAINED.deadline, departure=gone)
@@ -658,7 +663,7 @@ def test_a_node_that_leaves_is_remembered() -> None:
 
 
 def test_a_fence_is_known_when_it_falls() -> None:
-    running = evolve(GROUP, settings=FENCED, acked_at=0.0)
+    running = evolve(GROUP, settings=FENCED, heart=Heart(0.0))
     fenced, _ = transition(running, Elapsed(3.0))
     assert fences(running, Elapsed(3.0), fenced)
     assert not fences(running, over(), transition(running, over())[0])

@@ -42,7 +42,7 @@ def test_with_the_fence_on_a_node_whose_heart_stands_still_kills_its_workers() -
 def test_a_heartbeat_that_its_heart_hears_late_counts_from_when_it_was_sent() -> None:
     made = then(both_running(), "pass 0.0001", "pause-heart b 4", "pass 4.1")
     b = at(made, "b")
-    assert b.group.acked_at is not None and b.clock.shows(made.future.now) - b.group.acked_at < 0.2
+    assert b.group.heart.acked_at is not None and b.clock.shows(made.future.now) - b.group.heart.acked_at < 0.2
     assert made.counts["end by lost"] == 0
 
 

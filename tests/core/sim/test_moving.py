@@ -7,7 +7,7 @@ from attrs import evolve
 
 from elastic.core import sim
 from elastic.core.group import Group, Phase, Settings
-from elastic.core.group.state import Elapsed
+from elastic.core.group.state import Elapsed, Heart
 from elastic.core.properties.facts import Fact, Moved, Started
 from elastic.core.properties.group_laws import fences
 from elastic.core.sim.run import converges
@@ -147,7 +147,7 @@ def test_random_runs_keep_all_laws(seed: int) -> None:
 
 @pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.MOVING])
 def test_a_node_fences_itself_in_a_world_and_on_its_way_into_the_next(phase: Phase) -> None:
-    before = Group(Node("a", 1), Settings(fence=3.0), phase=phase, acked_at=0.0)
+    before = Group(Node("a", 1), Settings(fence=3.0), phase=phase, heart=Heart(0.0))
     stopping = evolve(before, phase=Phase.STOPPING)
     assert fences(before, Elapsed(9.0), stopping)
     assert not fences(before, Elapsed(9.0), before)

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from elastic.core.group import Phase
-from elastic.core.group.state import Departure, LeaveReason
+from elastic.core.group.state import Departure, Heart, LeaveReason
 from elastic.core.inprocess.exits import HEARD, JOB_OVER
 from elastic.core.inprocess.words import Raised, Reason
 from elastic.core.rendezvous import Complete, Evict
@@ -196,7 +196,7 @@ def test_N1_a_node_stops_its_own_ranks_for_reasons_of_its_own(why: str) -> None:
             process.attempt.codes.append(1)
         case _:
             process.agent = evolve(
-                process.agent, group=evolve(group, settings=evolve(group.settings, fence=3.0), acked_at=-9.0)
+                process.agent, group=evolve(group, settings=evolve(group.settings, fence=3.0), heart=Heart(-9.0))
             )
     assert len(list(node_laws.may_stop(process, 5.0))) == 1
 
