@@ -32,7 +32,6 @@ FIELDS = {
     "cli/api/program_settings.py LaunchSettings": 56,
     "cli/launch_options.py LaunchOptions": 58,
     "cli/simulate_options.py SimulateOptions": 20,
-    "core/group/state.py Group": 21,
     "core/inprocess/settings.py Settings": 24,
     "core/inprocess/state.py Call": 24,
     "core/properties/judge.py Judge": 21,

@@ -99,7 +99,7 @@ class Metrics:
             yield from self._lasted(_MONITOR, at - self._started_at)
             self._started_at = None
         match after.phase:
-            case Phase.BARRIER if after.done_at is not None:
+            case Phase.BARRIER if after.course.done_at is not None:
                 yield self._of_workers("succeeded", 1)
             case Phase.ENDED:
                 yield from self._ended(after, at)

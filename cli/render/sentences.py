@@ -77,10 +77,8 @@ def restarted(world: World, max_restarts: int, stopped: int, stopped_s: float, b
 
 def failed_alone(local_rank: int, again: bool, after: Group) -> str:
     """Return the sentence of a worker that fails without ending the round. Its failure record tells how it failed."""
-    if again and after.settings.alone:
-        return (
-            f"local rank {local_rank} is started again alone · {after.restarted} of {after.settings.alone.restarts_max}"
-        )
+    if again and (alone := after.settings.alone):
+        return f"local rank {local_rank} is started again alone · {after.course.restarted} of {alone.restarts_max}"
     left = count(len(after.running), "worker")
     return f"local rank {local_rank} is not started again · {left} of this node left"
 
@@ -386,7 +384,7 @@ def store_lost(news: Restored, settings: LaunchSettings) -> list[str]:
 
 def at_the_barrier(group: Group, state: RendezvousState | None) -> str:
     """Return the sentence of a node whose workers are done, or have heard of the job's end, while those of others run."""
-    if group.done_at is None:
+    if group.course.done_at is None:
         return "another rank ended the job, so this node's workers have ended · waiting for that rank's node"
     if state is None:
         return "this node's workers are done"

@@ -477,13 +477,34 @@ class Cause(Enum):
 
 @frozen
 class Failures:
-    """The failures that the workers of this world reported: local ranks of those that raised, and of those whose
-    interpreters began to end."""
+    """The failures of this world's workers."""
 
     raised: frozenset[int] = frozenset()
+    """Local ranks of the workers that reported an exception."""
     ending: frozenset[int] = frozenset()
+    """Local ranks of the workers whose interpreters began to end."""
     echo_at: float | None = None
     """When the first failure was that ended this world: an echo, and the end of the round waits for its cause."""
+    cause: Cause = Cause.ELSEWHERE
+    """The place of the failure that ended this world. Kept only if `checks` is set, but for OPEN."""
+    on_the_way: bool = False
+    """A worker has failed on the way into the next world, and that world has to end for it."""
+
+
+@frozen
+class Course:
+    """The course of this world's workers, apart from their failures."""
+
+    restarted: int = 0
+    """How many single workers were restarted."""
+    succeeded: bool = False
+    """One has succeeded. Kept only if `alone` is set."""
+    ready: frozenset[int] = frozenset()
+    """Local ranks of those that said they are ready to leave. One that starts again is not ready."""
+    heard_at: float | None = None
+    """When one ended because another one, perhaps elsewhere, had ended the job; or when this world began, if later."""
+    done_at: float | None = None
+    """When all had succeeded, while the other nodes' workers have not."""
 
 
 @frozen
@@ -509,7 +530,7 @@ class Wait:
 
 @frozen
 class Stop:
-    """How the workers are brought to their end. In RUNNING and MOVING only those are that raised."""
+    """The signals that end the workers. In RUNNING and MOVING they are for those that raised."""
 
     at: float | None = None
     """When the workers of this world were sent their first signal; None: they were sent none."""
@@ -566,28 +587,15 @@ class Group:
     running: frozenset[int] = frozenset()
     """Local ranks of the workers that are not reaped."""
     heart: Heart = Heart()
-    restarted: int = 0
-    """How many single workers were restarted in this world."""
-    succeeded: bool = False
-    """A worker of this node has succeeded in this world. Kept only if `alone` is set."""
-    cause: Cause = Cause.ELSEWHERE
-    """The place of the failure that ended this world. Kept only if `checks` is set, but for OPEN."""
-    failed: bool = False
-    """A worker has failed on the way into the next world, and that world has to end for it."""
-    joins: bool = False
-    """The workers ran on as this node asked for the next world, and no answer has come."""
+    course: Course = Course()
     failures: Failures = Failures()
     stop: Stop = Stop()
     wait: Wait | None = None
     """The last wait for a fresh heartbeat; None before the first one."""
-    heard_at: float | None = None
-    """When a worker ended because another one, perhaps elsewhere, had ended the job; or when this world began, if later."""
-    done_at: float | None = None
-    """When the workers of this world had all succeeded, while the others' have not."""
+    joins: bool = False
+    """The workers ran on as this node asked for the next world, and no answer has come."""
     deadline: Deadline | None = None
     """The node is drained, and must be gone by then."""
-    ready: frozenset[int] = frozenset()
-    """Local ranks of the workers that said they are ready to leave. One that starts again is not ready."""
     departure: Departure | None = None
     """The node leaves, or has left."""
     verdict: Verdict | None = None
@@ -666,12 +674,12 @@ class Group:
     def barrier_by(self) -> float | None:
         """When the others are no longer waited for; None for never."""
         timeout = self.settings.barrier_timeout
-        return None if self.done_at is None or math.isinf(timeout) else self.done_at + timeout
+        return None if self.course.done_at is None or math.isinf(timeout) else self.course.done_at + timeout
 
     @property
     def heard_by(self) -> float | None:
         """When this node ends the round itself, because no other one has."""
-        return None if self.heard_at is None else self.heard_at + HEARD_S
+        return None if self.course.heard_at is None else self.course.heard_at + HEARD_S
 
     @property
     def kill_by(self) -> float | None:

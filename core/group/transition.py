@@ -27,6 +27,7 @@ from .state import (
     Close,
     Closed,
     Command,
+    Course,
     Deadline,
     Departure,
     Drain,
@@ -130,7 +131,7 @@ def _noted(group: Group, event: Event) -> Group:
         case Noticed(notice, at) if group.deadline is None or at + notice.deadline_s < group.deadline.gone_by:
             return evolve(group, deadline=Deadline(notice, at + notice.deadline_s))
         case ReadyToLeave(local_rank):
-            return evolve(group, ready=group.ready | {local_rank})
+            return _advanced(group, ready=group.course.ready | {local_rank})
         case _:
             return group
 
@@ -138,6 +139,11 @@ def _noted(group: Group, event: Event) -> Group:
 def _reported(group: Group, **changes: Any) -> Group:
     """Return the group with these changes to what is known of its workers' failures."""
     return evolve(group, failures=evolve(group.failures, **changes))
+
+
+def _advanced(group: Group, **changes: Any) -> Group:
+    """Return the group with these changes to the course of its workers."""
+    return evolve(group, course=evolve(group.course, **changes))
 
 
 def _due(group: Group, **changes: Any) -> Group:
@@ -164,7 +170,7 @@ _WORKING = (Phase.RUNNING, Phase.MOVING, Phase.STOPPING)
 def _checking(group: Group, event: Event) -> Step:
     """Wait for the check; before it, after a failure here, for the register's word on where the first failure was."""
     match event:
-        case Over(by=by) if group.cause is Cause.UNKNOWN:
+        case Over(by=by) if group.failures.cause is Cause.UNKNOWN:
             return _join_again(_told(group, by))
         case Checked(is_fit=True):
             return evolve(group, phase=Phase.JOINING), (Join(),)
@@ -189,9 +195,9 @@ def _stay_out(group: Group, event: Unstartable) -> Step:
 def _join_again(group: Group) -> Step:
     """Join the next world; a node on which a worker failed first is checked before."""
     group = evolve(group, world=None, stop=Stop(group.stop.at))
-    match group.cause:
+    match group.failures.cause:
         case Cause.ELSEWHERE | Cause.OPEN:
-            joining = evolve(group, phase=Phase.JOINING, cause=Cause.ELSEWHERE)
+            joining = evolve(_reported(group, cause=Cause.ELSEWHERE), phase=Phase.JOINING)
             return joining, () if group.joins else (Join(),)
         case Cause.UNKNOWN:
             return evolve(group, phase=Phase.CHECKING), ()
@@ -203,11 +209,11 @@ def _join_again(group: Group) -> Step:
 
 def _told(group: Group, by: Node | None) -> Group:
     """Return the group that was told whose write ended the round; None: the register tells that no longer."""
-    return evolve(group, cause=Cause.HERE if by in (group.node, None) else Cause.ELSEWHERE)
+    return _reported(group, cause=Cause.HERE if by in (group.node, None) else Cause.ELSEWHERE)
 
 
 def _check(group: Group) -> Step:
-    return evolve(group, phase=Phase.CHECKING, cause=Cause.ELSEWHERE), (Check(),)
+    return evolve(_reported(group, cause=Cause.ELSEWHERE), phase=Phase.CHECKING), (Check(),)
 
 
 def _joining(group: Group, event: Event) -> Step:
@@ -280,28 +286,16 @@ def _is_stale(group: Group, age: float) -> bool:
 
 def _start(group: Group, world: World) -> Step:
     size = world.profiles[world.nodes.index(group.node)].local_world_size
-    running = frozenset(range(size))
-    fresh = evolve(
-        group,
-        restarted=0,
-        ready=frozenset(),
-        succeeded=False,
-        failed=False,
-        cause=Cause.ELSEWHERE,
-        failures=Failures(),
-        stop=Stop(),
-        done_at=None,
-        heard_at=None,
-    )
-    return evolve(fresh, phase=Phase.RUNNING, running=running), (Start(world),)
+    fresh = evolve(group, course=Course(), failures=Failures(), stop=Stop())
+    return evolve(fresh, phase=Phase.RUNNING, running=frozenset(range(size))), (Start(world),)
 
 
 def _running(group: Group, event: Event) -> Step:
     match event:
-        case Exited() if not _fails(group, event) and group.deadline and group.ready:
+        case Exited() if not _fails(group, event) and group.deadline and group.course.ready:
             return _go_if_ready(group, event.at)
         case Exited() if not _fails(group, event):
-            succeeded = evolve(group, succeeded=True) if group.settings.alone else group
+            succeeded = _advanced(group, succeeded=True) if group.settings.alone else group
             return (succeeded, ()) if group.running else _done(succeeded, event.at)
         case Exited(code=code) if (alone := group.settings.alone) and code not in alone.job_over:
             return _failed_alone(group, alone, event)
@@ -398,11 +392,11 @@ def _failed_alone(group: Group, alone: Alone, event: Exited) -> Step:
     group = _hears(group, alone, event)
     if group.running:
         return group, (recorded,)
-    if group.succeeded:
+    if group.course.succeeded:
         return _done(group, event.at, recorded)
     if event.code in alone.cancelled:
         return _stop(group, event.at, recorded, Close(Ending.CANCELLED, Why.ASKED))
-    if group.heard_at is not None:
+    if group.course.heard_at is not None:
         return evolve(group, phase=Phase.BARRIER), (recorded,)
     return _stop(_failed(group), event.at, recorded, End(Why.FAILED))
 
@@ -415,26 +409,25 @@ def _is_missed(alone: Alone, event: Exited) -> bool:
 
 def _hears(group: Group, alone: Alone, event: Exited) -> Group:
     """Return the group that notes if this worker ended because another one, perhaps elsewhere, had ended the job."""
-    first = event.code in alone.heard and group.heard_at is None
-    return evolve(group, heard_at=event.at) if first else group
+    first = event.code in alone.heard and group.course.heard_at is None
+    return _advanced(group, heard_at=event.at) if first else group
 
 
 def _failed(group: Group) -> Group:
     """Return the group of a node whose failure is to end the round. The register tells if another one came first."""
-    return evolve(group, cause=Cause.UNKNOWN) if group.settings.checks else group
+    return _reported(group, cause=Cause.UNKNOWN) if group.settings.checks else group
 
 
 def _again(group: Group, alone: Alone, event: Exited) -> Group | None:
     """Return the group in which this worker starts again; None if it stays missing."""
-    if _is_final(alone, event) or group.restarted >= alone.restarts_max:
+    if _is_final(alone, event) or group.course.restarted >= alone.restarts_max:
         return None
     rank = frozenset((event.local_rank,))
     return evolve(
         group,
         running=group.running | rank,
-        ready=group.ready - rank,
+        course=evolve(group.course, ready=group.course.ready - rank, restarted=group.course.restarted + 1),
         failures=evolve(group.failures, raised=group.failures.raised - rank, ending=group.failures.ending - rank),
-        restarted=group.restarted + 1,
     )
 
 
@@ -455,7 +448,7 @@ def _lives_on(group: Group, generation: Generation | None) -> bool:
 def _move(group: Group) -> Step:
     """Go on into the next world with the workers that run."""
     alive = group.world.generation if group.world else None
-    return evolve(group, phase=Phase.MOVING, done_at=None, joins=True), (Join(alive),)
+    return evolve(_advanced(group, done_at=None), phase=Phase.MOVING, joins=True), (Join(alive),)
 
 
 def _moving(group: Group, event: Event) -> Step:
@@ -466,13 +459,13 @@ def _moving(group: Group, event: Event) -> Step:
         case Ready(at=at) | Over(at=at):
             return _left_behind(evolve(group, joins=False), at)
         case Exited() if not _fails(group, event):
-            return evolve(group, succeeded=True), ()
+            return _advanced(group, succeeded=True), ()
         case Exited():
             return _failed_on_the_way(group, event)
         case Raised():
             return _raised_alone(group, event)
         case Unstartable(text, passes=True):
-            return evolve(group, running=frozenset(), failed=True), (RecordUnstartable(text),)
+            return _reported(evolve(group, running=frozenset()), on_the_way=True), (RecordUnstartable(text),)
         case Unstartable():
             return _stay_out(group, event)
         case Closed(at=at) | Refused(at=at):
@@ -491,13 +484,13 @@ def _moving(group: Group, event: Event) -> Step:
 
 def _moved(group: Group, world: World, at: float) -> Step:
     """Enter the next world."""
-    if group.failed or not (group.running or group.succeeded or group.heard_at is not None):
-        return _failed_before(evolve(group, world=world, failed=False), world, at)
-    heard_at = None if group.heard_at is None else at
-    into = evolve(group, world=world, restarted=0, heard_at=heard_at)
+    into, course = evolve(group, world=world), group.course
+    if group.failures.on_the_way or not (group.running or course.succeeded or course.heard_at is not None):
+        return _failed_before(_reported(into, on_the_way=False), world, at)
+    into = _advanced(into, restarted=0, heard_at=None if course.heard_at is None else at)
     if group.running:
         return evolve(into, phase=Phase.RUNNING), (Move(world),)
-    if group.succeeded:
+    if course.succeeded:
         return _done(into, at, Move(world))
     return evolve(into, phase=Phase.BARRIER), (Move(world),)
 
@@ -521,11 +514,11 @@ def _failed_before(group: Group, world: World, at: float) -> Step:
 def _failed_on_the_way(group: Group, event: Exited) -> Step:
     recorded, alone = _record(group, event), group.settings.alone
     if alone is None or event.code in alone.job_over:
-        return evolve(group, failed=True), (recorded,)
+        return _reported(group, on_the_way=True), (recorded,)
     if again := _again(group, alone, event):
         return again, (recorded, StartAgain(event.local_rank))
     if _is_missed(alone, event):
-        return evolve(group, failed=True), (recorded,)
+        return _reported(group, on_the_way=True), (recorded,)
     return _hears(group, alone, event), (recorded,)
 
 
@@ -537,14 +530,14 @@ def _stopping(group: Group, event: Event) -> Step:
             return _failed_too(group, event)
         case Exited(code=code) if code and _ended_by_itself(group, event):
             return _failed_too(group, event)
-        case Over(by=by) if group.cause is Cause.UNKNOWN:
+        case Over(by=by) if group.failures.cause is Cause.UNKNOWN:
             return _told(group, by), ()
         case Over(round, at=at) if group.failures.echo_at is not None and _is_mine(group, round):
             return _reaped_if(_reported(group, echo_at=None), at)
         case Closed(at=at) | Refused(at=at) if group.failures.echo_at is not None:
             return _reaped_if(_reported(group, echo_at=None), at)
         case Elapsed(at) if group.decide_by is not None and at >= group.decide_by:
-            opened = evolve(_reported(group, echo_at=None), cause=Cause.OPEN)
+            opened = _reported(group, echo_at=None, cause=Cause.OPEN)
             return _reaped_if(opened, at, End(Why.FAILED, is_open=True))
         case Elapsed(at) if group.kill_by is not None and at >= group.kill_by:
             return _due(group, kill_at=None, ask_at=None), _signal(group, SIGKILL)
@@ -584,7 +577,7 @@ def _reaped_if(group: Group, at: float, *first: Command) -> Step:
 
 
 def _done(group: Group, at: float, *first: Command) -> Step:
-    return evolve(group, phase=Phase.BARRIER, done_at=at, heard_at=None), (*first, MarkDone())
+    return evolve(_advanced(group, done_at=at, heard_at=None), phase=Phase.BARRIER), (*first, MarkDone())
 
 
 def _barrier(group: Group, event: Event) -> Step:
@@ -592,7 +585,7 @@ def _barrier(group: Group, event: Event) -> Step:
         case Over(round) if _is_mine(group, round) and _lives_on(group, event.generation):
             return _move(group)
         case Over(round, at=at) if _is_mine(group, round):
-            again = evolve(group, phase=Phase.JOINING, world=None, done_at=None)
+            again = evolve(_advanced(group, done_at=None), phase=Phase.JOINING, world=None)
             return _go(group, at) if group.deadline else (again, (Join(),))
         case Elapsed(at) | Noticed(at=at) if _is_time_to_go(group, at):
             return _go(group, at)
@@ -600,7 +593,7 @@ def _barrier(group: Group, event: Event) -> Step:
             return _tell(group, event)
         case Elapsed(at) if group.heard_by is not None and at >= group.heard_by:
             if group.deadline:  # the end of its round lets it go
-                return evolve(group, heard_at=None), (End(Why.FAILED),)
+                return _advanced(group, heard_at=None), (End(Why.FAILED),)
             again, more = _join_again(_failed(group))
             return again, (End(Why.FAILED), *more)
         case Elapsed(at) if group.barrier_by is not None and at >= group.barrier_by:
@@ -664,7 +657,7 @@ def _tell(group: Group, event: Noticed) -> Step:
 
 def _go_if_ready(group: Group, at: float) -> Step:
     """Leave when all workers that live are ready. Those that ended well after they said so have not done all their work."""
-    return _go(group, at) if group.running <= group.ready else (group, ())
+    return _go(group, at) if group.running <= group.course.ready else (group, ())
 
 
 def _go(group: Group, at: float) -> Step:
@@ -746,13 +739,15 @@ def _ended_by_itself(group: Group, event: Exited) -> bool:
     """Return True if a worker died before our first signal, or had begun to end before it. One that was told to end since
     counts only if no other worker can be the cause."""
     began = event.began_at is not None and _by_itself(group, event.began_at)
-    told = (began and (group.stop.ask_at is not None or group.cause is Cause.OPEN)) or _was_killed(group, event)
+    told = (began and (group.stop.ask_at is not None or group.failures.cause is Cause.OPEN)) or _was_killed(
+        group, event
+    )
     return told or _by_itself(group, event.died_at)
 
 
 def _was_killed(group: Group, event: Exited) -> bool:
     """Return True if somebody else has killed a worker and only echoes are known: this node sends SIGKILL later. The kernel
     closes the sockets of a dead process before it reports the death, so its peers may be heard first; not by much."""
-    is_open = group.failures.echo_at is not None or group.cause is Cause.OPEN
+    is_open = group.failures.echo_at is not None or group.failures.cause is Cause.OPEN
     is_soon = group.stop.at is not None and event.died_at <= group.stop.at + LATE_S
     return is_open and is_soon and event.code == -SIGKILL and group.stop.kill_at is not None

@@ -111,10 +111,10 @@ def _may_join(before: Group, event: Event) -> bool:
     match event:
         case Checked(is_fit):
             return is_fit
-        case Over(by=by) if before.cause is Cause.UNKNOWN:
+        case Over(by=by) if before.failures.cause is Cause.UNKNOWN:
             return by not in (None, before.node)
         case _:
-            return before.cause in (Cause.ELSEWHERE, Cause.OPEN) and before.phase is not Phase.CHECKING
+            return before.failures.cause in (Cause.ELSEWHERE, Cause.OPEN) and before.phase is not Phase.CHECKING
 
 
 @law("a round ends, or begins, around workers that restart alone", Stepped)
@@ -133,7 +133,7 @@ def G8(judge: Judge, it: Stepped) -> Answers:
     ended = isinstance(event, Over) and event.round == before.world.round and event.generation
     entered = before.phase is Phase.MOVING and isinstance(event, Ready) and event.world.generation
     stays = before.world.generation in (ended, entered)
-    if stays and Signal in it.kinds and not (before.failed or before.deadline):
+    if stays and Signal in it.kinds and not (before.failures.on_the_way or before.deadline):
         yield "a change of nodes stops living workers"
     if not stays and (ended or entered) and after.phase in (Phase.RUNNING, Phase.MOVING):
         yield "workers live on though a round has failed since they started"
@@ -169,14 +169,14 @@ def G4(judge: Judge, it: Stepped) -> Answers:
     yield from _of_ends(it)
     if isinstance(it.event, Raised) and it.commands and not _raises_by_itself(it.before, it.event):
         yield "takes what a worker raises because it is stopped for a failure"
-    if _is_missed(it.before, it.event) and StartAgain not in kinds and not (End in kinds or after.failed):
+    if _is_missed(it.before, it.event) and StartAgain not in kinds and not (End in kinds or after.failures.on_the_way):
         yield "a worker is missing that never entered a call, and no round ends for it"
     if MarkDone in kinds and after.running:
         yield f"done while workers {sorted(after.running)} live"
-    if Close(Ending.CANCELLED, Why.ASKED) in it.commands and it.before.succeeded:
+    if Close(Ending.CANCELLED, Why.ASKED) in it.commands and it.before.course.succeeded:
         yield "cancels a job in which a worker has succeeded"
-    if MarkDone in kinds and after.deadline and after.ready and after.settings.alone is None:
-        yield f"done though workers {sorted(after.ready)} were ready to leave, and had work left"
+    if MarkDone in kinds and after.deadline and after.course.ready and after.settings.alone is None:
+        yield f"done though workers {sorted(after.course.ready)} were ready to leave, and had work left"
 
 
 def _of_ends(it: Stepped) -> Iterator[str]:
@@ -350,11 +350,11 @@ def G10(judge: Judge, it: Stepped) -> Answers:
         yield ARMED
         if after.stop.at is not None:
             yield f"runs workers that were stopped at {after.stop.at:g}"
-        if after.restarted:
-            yield f"begins a world with {after.restarted} restarts"
+        if after.course.restarted:
+            yield f"begins a world with {after.course.restarted} restarts"
     if after.phase in (Phase.JOINING, Phase.CHECKING) and it.moves:
         yield ARMED
-        of_old = after.world, after.done_at, after.stop.kill_at
+        of_old = after.world, after.course.done_at, after.stop.kill_at
         if after.running or of_old != (None, None, None):
             yield f"sets out with {of_old}, and workers {sorted(after.running)}"
 
@@ -362,9 +362,9 @@ def G10(judge: Judge, it: Stepped) -> Answers:
 @law("a worker starts again alone, or workers start where some were ready to leave", Stepped)
 def G11(judge: Judge, it: Stepped) -> Answers:
     """A worker that starts is not ready to leave, whatever the one before it said."""
-    if StartAgain in it.kinds or (Start in it.kinds and it.before.ready):
+    if StartAgain in it.kinds or (Start in it.kinds and it.before.course.ready):
         yield ARMED
-        if others := it.after.ready - judge.past(it.after.node).ready:
+        if others := it.after.course.ready - judge.past(it.after.node).ready:
             yield f"workers {sorted(others)} are ready to leave as they start"
 
 

@@ -342,4 +342,4 @@ class Agents:
 
 def _waits_untimed(group: Group) -> bool:
     """Return True for a group at the exit barrier that nothing hurries."""
-    return group.phase is Phase.BARRIER and group.deadline is None and group.heard_at is None
+    return group.phase is Phase.BARRIER and group.deadline is None and group.course.heard_at is None

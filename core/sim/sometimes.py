@@ -280,14 +280,14 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
 def _alone(counts: Counts, alone: Alone, before: Group, event: Event, after: Group) -> None:
     """Count what a step shows of workers that restart alone."""
     if isinstance(event, Elapsed) and before.heard_by is not None and event.at >= before.heard_by:
-        ends = after.phase is not before.phase or after.heard_at is None
+        ends = after.phase is not before.phase or after.course.heard_at is None
         counts["nobody tells of an end that a worker heard of"] += ends
     if not isinstance(event, Exited) or before.phase not in (Phase.RUNNING, Phase.MOVING):
         return
-    code, is_last = event.code, not (after.running or before.succeeded)
+    code, is_last = event.code, not (after.running or before.course.succeeded)
     counts["a worker stays missing by its exit code"] += code in alone.final and after.phase is before.phase
     counts["a worker ends the job for all"] += code in alone.job_over
-    counts["a worker hears that the job is over"] += after.heard_at is not before.heard_at
+    counts["a worker hears that the job is over"] += after.course.heard_at is not before.course.heard_at
     counts["a worker cancels the job"] += code in alone.cancelled and is_last and before.phase is Phase.RUNNING
 
 
@@ -301,7 +301,7 @@ def _checked(counts: Counts, before: Group, event: Event, after: Group) -> None:
     """Count what a step shows of a group that has a check."""
     if isinstance(event, Checked):
         counts["an unfit node leaves"] += not event.is_fit and after.phase is Phase.LEAVING
-    elif before.cause in (Cause.UNKNOWN, Cause.HERE) and after.cause is Cause.ELSEWHERE:
+    elif before.failures.cause in (Cause.UNKNOWN, Cause.HERE) and after.failures.cause is Cause.ELSEWHERE:
         own = after.phase is Phase.CHECKING
         counts["checked again after a failure of its own"] += own
         counts["not checked after another node's failure"] += not own and isinstance(event, Over)

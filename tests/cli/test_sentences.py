@@ -17,6 +17,7 @@ from elastic.adapters.report.news import Restored, StoreSilent
 from elastic.cli.render import sentences
 from elastic.core import group
 from elastic.core.group import Group
+from elastic.core.group.state import Course
 from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, Leave, RendezvousState, Restore, Seat, restored
 from elastic.core.rendezvous.state import known_as
 from elastic.core.world import Ending, Fault, Life, Member, Node, Notice, Origin, Verdict, Why, World, WorldId, world_of
@@ -224,13 +225,13 @@ def test_an_exception_is_reported_once_and_of_the_end_only_what_does_not_follow_
 
 
 def test_a_node_at_the_barrier_names_the_nodes_that_it_waits_for() -> None:
-    state, done = edited(running("a b c", "3"), "b", Done(0)), Group(node("b"), done_at=1.0)
+    state, done = edited(running("a b c", "3"), "b", Done(0)), Group(node("b"), course=Course(done_at=1.0))
     assert sentences.at_the_barrier(done, state) == "this node's workers are done · waiting for those of a, c"
     assert sentences.at_the_barrier(done, None) == "this node's workers are done"
 
 
 def test_a_node_that_waits_for_the_node_of_the_rank_that_ended_the_job_says_so() -> None:
-    assert sentences.at_the_barrier(Group(node("b"), heard_at=1.0), None) == (
+    assert sentences.at_the_barrier(Group(node("b"), course=Course(heard_at=1.0)), None) == (
         "another rank ended the job, so this node's workers have ended · waiting for that rank's node"
     )
 

@@ -47,7 +47,7 @@ def may_stop(process: Process, now: float) -> Iterable[str]:
         yield "it leaves"
     if group.verdict or group.refused:
         yield "it was told"
-    if group.failed or any(process.attempt.codes):
+    if group.failures.on_the_way or any(process.attempt.codes):
         yield "it has failed"
     if group.fence_at is not None and process.clock.shows(now) >= group.fence_at:
         yield "it fences itself"

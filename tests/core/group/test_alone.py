@@ -14,6 +14,7 @@ from elastic.core.group.state import (
     Beat,
     Close,
     Command,
+    Course,
     Elapsed,
     End,
     Event,
@@ -56,22 +57,22 @@ def test_a_worker_that_fails_is_started_again_and_the_others_run_on() -> None:
 
 def test_a_worker_that_was_ready_to_leave_and_starts_again_is_not_ready() -> None:
     notice, ready_0, ready_1 = Noticed(Notice(60.0, "a test"), 0.0), ReadyToLeave(0, 1.0), ReadyToLeave(1, 3.0)
-    assert alone(notice, ready_0, exited(0, 1, at=2.0)).ready == frozenset()
+    assert alone(notice, ready_0, exited(0, 1, at=2.0)).course.ready == frozenset()
     assert told(alone(notice, ready_0, exited(0, 1, at=2.0)), ready_1) == (Phase.RUNNING, ())
     both = told(alone(notice, ready_0, exited(0, 1, at=2.0), ready_1), ready_0)
     assert both == (Phase.LEAVING, (Leave(), Signal(SIGTERM)))
-    assert alone(ready_0, over(), Reaped(2.0), ready(1, generation=1), beat(2.0)).ready == frozenset()
+    assert alone(ready_0, over(), Reaped(2.0), ready(1, generation=1), beat(2.0)).course.ready == frozenset()
 
 
 def test_the_budget_is_the_node_s_in_this_world() -> None:
     spent = alone(exited(0, 1), exited(1, 1))
     assert told(spent, exited(0, 1)) == (Phase.RUNNING, (Record(0, 1, 0.0),))
-    assert spent.restarted == 2
-    many = evolve(alone(), settings=Settings(alone=Alone(int("1000"))), restarted=1_000)
+    assert spent.course.restarted == 2
+    many = evolve(alone(), settings=Settings(alone=Alone(int("1000"))), course=Course(restarted=1_000))
     assert told(many, exited(0, 1)) == (Phase.RUNNING, (Record(0, 1, 0.0),))
     again = led(*RUN, exited(0, 1), over(0), exited(0, -15), exited(1, -15), Reaped(2.0), settings=TWICE)
     assert again.phase is Phase.JOINING
-    assert led(*FAIL).restarted == 0
+    assert led(*FAIL).course.restarted == 0
 
 
 def test_a_worker_with_a_final_exit_code_stays_missing_and_the_others_run_on() -> None:
@@ -90,12 +91,12 @@ def test_a_missing_worker_that_never_entered_a_call_ends_the_round() -> None:
     assert told(spent, evolve(never_entered(), entered=True)) == (Phase.RUNNING, (Record(0, 1, 0.0),))
     assert told(spent, never_entered(76)) == (Phase.RUNNING, (Record(0, 76, 0.0),))
     assert told(alone(), never_entered()) == (Phase.RUNNING, (Record(0, 1, 0.0), StartAgain(0)))
-    succeeded = evolve(spent, succeeded=True, running=frozenset({0}))
+    succeeded = evolve(spent, course=Course(2, succeeded=True), running=frozenset({0}))
     assert told(succeeded, never_entered()) == (Phase.STOPPING, fails)
 
 
 def test_a_missing_worker_that_never_entered_a_call_ends_the_world_that_its_node_is_on_its_way_to() -> None:
-    spent = evolve(moving(), restarted=2)
+    spent = evolve(moving(), course=Course(restarted=2))
     assert told(spent, never_entered()) == (Phase.MOVING, (Record(0, 1, 0.0),))
     ends = (Move(world(1)), End(Why.FAILED), Signal(SIGTERM))
     assert told(spent, never_entered(), ready(1)) == (Phase.STOPPING, ends)
@@ -184,7 +185,7 @@ def test_a_drained_node_that_waits_for_that_word_for_long_ends_the_round_and_goe
 
 def test_a_new_world_begins_with_the_whole_budget() -> None:
     second = led(*RUN, exited(0, 1), exited(1, 1), exited(0, 0), exited(1, 0), settings=TWICE)
-    assert (second.phase, second.restarted, second.succeeded) == (Phase.BARRIER, 2, True)
+    assert (second.phase, second.course.restarted, second.course.succeeded) == (Phase.BARRIER, 2, True)
 
 
 def test_less_than_no_restart_is_refused() -> None:
@@ -245,7 +246,7 @@ def test_a_generation_that_begins_on_the_way_stops_them(event: Event) -> None:
 def test_a_worker_that_fails_on_the_way_starts_again_alone() -> None:
     assert told(moving(), exited(0, -9)) == (Phase.MOVING, (Record(0, -9, 0.0), StartAgain(0)))
     assert told(moving(exited(0, -9)), ready(1)) == (Phase.RUNNING, (Move(world(1)),))
-    assert moving(exited(0, -9), ready(1)).restarted == 0
+    assert moving(exited(0, -9), ready(1)).course.restarted == 0
     assert told(moving(), exited(0, 76)) == (Phase.MOVING, (Record(0, 76, 0.0),))
 
 

@@ -241,7 +241,7 @@ def test_a_worker_that_ends_by_our_signal_has_not_failed_though_it_had_begun_to_
 def test_of_echoes_alone_a_worker_that_began_to_end_before_them_is_on_record_whatever_ends_it() -> None:
     """torch may take longer to end than a worker is spared: it began to end first, so it is the cause."""
     asked = led(*RUN, Exiting(1, 0.9, 0.9), echo(), exited(0, 1), Elapsed(2.0), Elapsed(4.0))
-    assert asked.cause is Cause.OPEN
+    assert asked.failures.cause is Cause.OPEN
     assert commands(asked, Exited(1, -15, 4.1, 4.1, began_at=0.9)) == (Record(1, -15, 0.9, Origin.ENDING),)
 
 

@@ -315,8 +315,8 @@ def test_a_barrier_timeout_that_is_no_span_is_refused(span: float) -> None:
 
 def test_barrier_the_others_are_waited_for_as_long_as_the_setting_says() -> None:
     done = led(*SUCCEED, settings=IMPATIENT)
-    assert done.until is not None and done.done_at is not None
-    assert done.until == done.done_at + 10.0
+    assert done.until is not None and done.course.done_at is not None
+    assert done.until == done.course.done_at + 10.0
     assert told(done, Elapsed(done.until - 0.1)) == (Phase.BARRIER, ())
     assert told(done, Elapsed(done.until)) == (Phase.LEAVING, (Leave(),))
 

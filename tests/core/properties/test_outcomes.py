@@ -15,11 +15,12 @@ from worlds import arrived, edited, holding, node, profile, register, reseated, 
 from elastic.core.group import Alone, Group, Phase, begin, transition
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import (
-    Cause,
     Checked,
     Closed,
+    Course,
     Elapsed,
     Event,
+    Failures,
     Gone,
     Over,
     ReadyToLeave,
@@ -510,7 +511,7 @@ def test_G7_a_node_joins_after_a_check_and_is_checked_again_after_a_failure_of_i
     checks = stepped(steps(FIT, *FAIL, MINE, *ENDS, settings=CHECKS)[-1])
     fails, reaped = (
         steps(FIT, *FAIL, over(at=2.0), *ENDS, settings=CHECKS),
-        evolve(checks.before, cause=Cause.ELSEWHERE),
+        evolve(checks.before, failures=Failures()),
     )
     assert broken(evolve(joins, event=Over(0, None, None, 1.0))) == "G7"  # no check has found it fit
     assert (
@@ -650,7 +651,7 @@ def test_O7_a_worker_that_is_started_again_is_not_ready_any_longer() -> None:
     alone = GroupSettings(alone=Alone(1))
     assert broken(*steps(*DRAINED, ready, exited(0, 1, 2.0), other, ready, settings=alone)) is None
     *past, last_ = steps(*DRAINED, ready, exited(0, 1, 2.0), other, settings=alone)
-    leaves = transition(evolve(stepped(last_).before, ready=frozenset({0})), other)
+    leaves = transition(evolve(stepped(last_).before, course=Course(ready=frozenset({0}))), other)
     assert broken(*past, evolve(stepped(last_), after=leaves[0], commands=leaves[1])) == "O7"
 
 

@@ -16,6 +16,7 @@ from elastic.core.group.state import (
     Check,
     Checked,
     Command,
+    Course,
     Deadline,
     Departure,
     Elapsed,
@@ -497,7 +498,7 @@ def stepped(before: Group, event: Event, phase: Phase, *commands: Command, **cha
 
 NOBODY = frozenset[int]()
 GROUP = evolve(led(ready()), phase=Phase.RUNNING, running=frozenset({0, 1}))
-READY = evolve(GROUP, ready=frozenset({0}))
+READY = evolve(GROUP, course=Course(ready=frozenset({0})))
 UNKNOWN = GROUPS["checking, cause unknown"]
 LEAVING = evolve(GROUP, phase=Phase.LEAVING, departure=Departure(LeaveReason.SIGNAL, 5.0))
 LEFT = evolve(LEAVING, departure=Departure(LeaveReason.SIGNAL, 5.0, is_shown=True))
@@ -517,7 +518,7 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G1", stepped(led(), ready(), Phase.HELD)),
         ("G1", stepped(led(ready()), Elapsed(600.0), Phase.HELD, wait=Wait(0.0, 605.0, is_last_try=True))),
         ("G2", stepped(evolve(DRAINED, phase=Phase.STOPPING), GroupReaped(1.0), Phase.JOINING, Join())),
-        ("G4", stepped(DRAINED, exited(0), Phase.BARRIER, MarkDone(), ready=frozenset({0}))),
+        ("G4", stepped(DRAINED, exited(0), Phase.BARRIER, MarkDone(), course=READY.course)),
         ("G2", stepped(evolve(GROUP, phase=Phase.STOPPING), GroupReaped(1.0), Phase.JOINING, Join())),
         ("G3", stepped(GROUP, exited(0, 1), Phase.STOPPING, Signal(15), Record(0, 1, 0.0), End(Why.FAILED))),
         ("G3", stepped(evolve(GROUP, phase=Phase.STOPPING, running=NOBODY), over(), Phase.STOPPING, Signal(15))),
@@ -570,11 +571,11 @@ ON, WAY = led(*RUN, settings=ALONE), led(*RUN, lost(), settings=ALONE)
         ("G8", stepped(ON, over(), Phase.MOVING, Join())),
         ("G8", stepped(WAY, ready(1, generation=1), Phase.RUNNING, Move(WORLD))),
         ("G10", stepped(led(ready()), beat(), Phase.RUNNING, Start(WORLD), running={0}, stop=Stop(0.0))),
-        ("G10", stepped(WAY, ready(1), Phase.RUNNING, Move(WORLD), restarted=1)),
+        ("G10", stepped(WAY, ready(1), Phase.RUNNING, Move(WORLD), course=Course(restarted=1))),
         (
             "G4",
             stepped(
-                evolve(ON, succeeded=True),
+                evolve(ON, course=Course(succeeded=True)),
                 exited(0, 76),
                 Phase.STOPPING,
                 Record(0, 76, 0.0),

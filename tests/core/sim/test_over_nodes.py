@@ -142,7 +142,7 @@ def test_a_node_that_ends_the_next_round_for_what_a_rank_heard_on_the_way_may_do
 def test_a_node_whose_ranks_have_succeeded_and_heard_on_the_way_is_done_in_the_next_round() -> None:
     world, a = on_the_way(*HEARD, 0)
     world.does(parsed_operation("pass 9"))
-    assert a.group.phase is Phase.BARRIER and a.group.done_at is not None
+    assert a.group.phase is Phase.BARRIER and a.group.course.done_at is not None
 
 
 def test_a_rank_that_starts_again_leaves_the_code_of_another_one_that_gave_up() -> None:
