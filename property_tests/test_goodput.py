@@ -62,6 +62,7 @@ from elastic.core.sim.swarm import Shape
 from elastic.core.trace import steps
 from elastic.core.trace.steps import Asked, Header, Step, Working
 from elastic.core.violation import Finding
+from elastic.core.work import OTHER, Mark, Said, Worked, told
 from elastic.core.world import Ending, Life, Node, Notice, Verdict, Why
 
 A, B = node("a"), node("b")
@@ -120,8 +121,8 @@ def judged(readings: Sequence[Reading], seen: Counter[str]) -> None:
         seen[cause(book, share).kind.value] += 1
 
 
-SHOWN = {*BUCKETS, *(kind.value for kind in Kind)} - {"starting", "unknown"}
-"""Simulated workers start within no time."""
+SHOWN = {*BUCKETS, *(kind.value for kind in Kind)} - {"starting", "training", "recomputed", "program", "unknown"}
+"""Simulated workers start within no time, and say nothing of their work."""
 
 
 def test_each_microsecond_of_simulated_jobs_has_one_bucket_and_a_cause_that_is_known() -> None:
@@ -204,11 +205,22 @@ def made_by(choose: Callable[[int], int]) -> Made:
         elif what < 16:
             state = REGISTERS[choose(len(REGISTERS))]
             found.append(Asked((Shown(state), Pushed(state, at))[choose(2)], at, None))
-        elif what < 19:
+        elif what < 17:
             found.append(Asked((Silent(), Unknown(), Counted(1))[choose(3)], at, None))
-        elif not choose(4):
+        elif choose(12):
+            found.append(came_to(choose, at))
+        else:
             found.append(None)
     return header, found
+
+
+def came_to(choose: Callable[[int], int], at: float) -> Worked:
+    """Return what a worker came to, by a page that says anything."""
+    began_at = max(at - (0.1, 40.0)[choose(2)], 0.0)
+    first, passed, last = (Mark(began_at + choose(50), choose(9)) for _ in range(3))
+    spans = tuple((name, float(choose(9))) for name in ("checkpoint", "waiting")[: choose(3)])
+    life = Worked(1, choose(2), choose(2), False, began_at, max(at, began_at), max(at, began_at), (None, 3)[choose(2)])
+    return told(life, Said(first, passed, last, choose(6), choose(6), spans=spans) if choose(4) else Said(spans=spans))
 
 
 @st.composite
@@ -251,4 +263,74 @@ def test_made_up_steps_show_each_bucket_and_each_cause() -> None:
         header, those = made_by(Random(seed).randrange)
         follower, entries = entered(follow(header), those)
         judged([Reading(follower.account, micros(header.now), entries)], seen)
-    assert seen.keys() == {*BUCKETS, *(kind.value for kind in Kind)}
+    assert seen.keys() == {*BUCKETS, *(kind.value for kind in Kind), "checkpoint", OTHER}
+
+
+# --- made-up training
+
+
+STEP_S = 2.0
+"""Each step takes as long, so that time tells how many were done again."""
+
+
+def trained(choose: Callable[[int], int]) -> tuple[Header, list[Step | None], int, int]:
+    """Return a node with two workers that saves now and then, and fails, over some rounds; how many steps its workers did
+    again, and how many they did."""
+    header = evolve(Agent("a", Shared()).header, machine=Working(Settings()))
+    group, commands = begin(follow(header).born, header.now)
+    found: list[Step | None] = [steps.Stepped(None, commands, header.now)]
+    at, reached, safe, again, done = header.now, -1, -1, 0, 0
+
+    def hears(*events: Event) -> None:
+        nonlocal group
+        for event in events:
+            group, commands = transition(group, event)
+            found.append(steps.Stepped(event, commands, at))
+
+    for round in range(1, 2 + choose(4)):
+        hears(Ready(world(round), at), Beaten(at, at))
+        began_at, before = at, reached if reached >= 0 else None
+        found.append(steps.Started(round, (1, 2), at))
+        at += choose(3)
+        marks = list[Mark]()
+        number = safe
+        passed: Mark | None = None
+        for _ in range(choose(8)):
+            at, number, done = at + STEP_S, number + 1, done + 1
+            again += number <= reached
+            marks.append(Mark(at))
+            passed = passed or (Mark(at) if before is not None and number > before else None)
+        first_step, step = (safe + 1, number) if marks else (None, None)
+        reached, safe = max(reached, number), safe + choose(number - safe + 1)
+        ends = marks[0] if marks else None, passed, marks[-1] if marks else None
+        for rank in (0, 1):
+            work = Worked(round, rank, 0, False, began_at, at, at, before, *ends, first_step, step)
+            found.append(work)
+        hears(Exited(0, 1, at, at), Exited(1, 1, at, at), Reaped(at))
+    return header, found, again, done
+
+
+@given(st.data())
+def test_no_step_is_recomputed_more_often_than_it_was_done_before(data: st.DataObject) -> None:
+    """The time until its first step is a start's. The step by which a node passes what was done counts as done again, so the
+    time of both is that of as many steps as were done again."""
+    header, those, again, done = trained(lambda n: data.draw(st.integers(0, n - 1)))
+    follower, entries = entered(follow(header), those)
+    reading = Reading(follower.account, micros(header.now), entries)
+    judged([reading], Counter())
+    spent, before = Counter[str](), 0
+    for piece in reading.pieces:
+        if piece.bucket == "recomputed":
+            assert piece.end - piece.start <= before + micros(STEP_S), "as long as all work before, and its first step"
+        if piece.bucket in ("recomputed", "training"):
+            before += piece.end - piece.start
+        spent[piece.bucket] += piece.end - piece.start
+    assert spent["recomputed"] <= again * micros(STEP_S)
+    assert spent["recomputed"] + spent["training"] <= done * micros(STEP_S)
+    if all(work.passed or work.before is None or work.first is None for work in those if isinstance(work, Worked)):
+        assert spent["recomputed"] == again * micros(STEP_S), "each of its runs passed what was done before"
+
+
+def test_made_up_training_does_steps_again() -> None:
+    redone = [again for seed in range(100) for *_, again, _ in (trained(Random(seed).randrange),)]
+    assert sum(map(bool, redone)) > 30

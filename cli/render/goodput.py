@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...core.goodput import BUCKETS, Book, Cause, Kind, Loss, cause, losses
+from ...core.goodput import BUCKETS, TRAINING, Book, Cause, Kind, Loss, cause, losses
 from ...core.trace.plain import plain
 from ...core.world import Node
 from .text import table
@@ -27,8 +27,7 @@ def rendered(book: Book, known: Names) -> Iterator[str]:
     for share, spent in book.shares.items():
         kinds[share.bucket, cause(book, share).kind] += spent
     total = sum(kinds.values())
-    order = {bucket: place for place, bucket in enumerate(BUCKETS)}
-    rows = sorted(kinds.items(), key=lambda row: (order.get(row[0][0], len(order)), -row[1], row[0][1].value))
+    rows = sorted(kinds.items(), key=lambda row: (_place(row[0][0]), -row[1], row[0][1].value))
     cells = [(bucket, kind.value, span(spent), percent(spent, total)) for (bucket, kind), spent in rows]
     yield ""
     yield from (f"  {line}" for line in table(("bucket", "cause", "node time", "share"), cells))
@@ -41,13 +40,18 @@ def rendered(book: Book, known: Names) -> Iterator[str]:
             yield f"  and {len(found) - EVENTS_MAX} more: --json"
 
 
+def _place(bucket: str) -> tuple[int, str]:
+    """Return the place of a bucket in a table; busy spans come behind what is done again."""
+    return (BUCKETS.index(bucket), "") if bucket in BUCKETS else (BUCKETS.index("recomputed"), bucket)
+
+
 def summary(book: Book, known: Names) -> str:
     """Return the one line: "96.1 % running · 1.2 % starting · … · lost in all: 3 h 12 min of 2 nodes"."""
     buckets = Counter[str]()
     for share, spent in book.shares.items():
         buckets[share.bucket] += spent
     total, lost = sum(buckets.values()), sum(loss.total for loss in losses(book))
-    order = sorted(buckets.items(), key=lambda each: (each[0] != BUCKETS[0], -each[1], each[0]))
+    order = sorted(buckets.items(), key=lambda each: (each[0] not in TRAINING, -each[1], each[0]))
     parts = [_part(bucket, spent, total, book, known) for bucket, spent in order if spent >= SHOWN_LEAST * total]
     nodes = len({share.node for share in book.shares})
     return " · ".join((*parts, f"lost in all: {span(lost)} of {nodes} node{'s' * (nodes != 1)}"))

@@ -8,14 +8,15 @@
 docs/operate.md lists the buckets and the causes.
 """
 
-from .account import Account, closed, cut, executed, heard, micros, opened, stepped
+from .account import Account, closed, cut, executed, heard, opened, stepped, worked
 from .book import Book, Cause, Loss, Share, added, booked, cause, jobs, losses, of_job
-from .entries import BUCKETS, KINDS, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd
+from .entries import BUCKETS, KINDS, TRAINING, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
 from .follower import Follower, follow, take
 
 __all__ = [
     "BUCKETS",
     "KINDS",
+    "TRAINING",
     "Account",
     "Book",
     "Cause",
@@ -44,4 +45,5 @@ __all__ = [
     "opened",
     "stepped",
     "take",
+    "worked",
 ]

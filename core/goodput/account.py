@@ -18,8 +18,10 @@ from ..ranks import assign
 from ..rendezvous import Input, Pushed, RendezvousState, Shown
 from ..trace.steps import ANSWERS, UNANSWERED
 from ..values import frozen
+from ..work import Worked
 from ..world import Ending, Node, Why, World
-from .entries import KINDS, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd
+from .entries import KINDS, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
+from .runs import Run, pieces
 
 
 @frozen
@@ -30,21 +32,6 @@ class Stretch:
     reason: Reason
     job: str = ""
     awaits: tuple[Node, ...] = ()
-
-
-@frozen
-class Run:
-    """The workers of a node, from the command that starts them until none of them is to run any longer."""
-
-    begin: int
-    reason: Reason
-    """Why they had to be started."""
-    job: str
-    executed_at: int | None = None
-    """When their processes were there."""
-    end: int | None = None
-    failed: int | None = None
-    """The rank of the first of them that failed."""
 
 
 @frozen
@@ -78,11 +65,6 @@ class Account:
 Taken: TypeAlias = tuple[Account, tuple[Entry, ...]]
 
 
-def micros(at: float) -> int:
-    """Return a time in whole microseconds. Each time is rounded once, and never a span."""
-    return round(at * 1_000_000)
-
-
 def opened(node: Node, at: float) -> Account:
     """Return the account of an agent that begins."""
     return Account(node, micros(at), micros(at))
@@ -96,8 +78,8 @@ def stepped(
     run, reason = _noting(account, commands), account.reason
     entries: list[Entry] = [*_ends(account, event, group), *_culprits(account, commands)]
     if any(isinstance(each, Start) for each in commands):
-        entries += _run(account)
-        run = Run(now, reason, account.job)
+        entries += _of_run(account)
+        run = Run(now, reason, account.job, bool(run and (run.says_steps or run.speaking)))
     if run and run.end is None and not _runs(group):
         run = evolve(run, end=now)
     if group is None:
@@ -128,6 +110,14 @@ def executed(account: Account, at: float) -> Taken:
     return _goes_on(account, now, [])
 
 
+def worked(account: Account, work: Worked) -> Taken:
+    """Take what a worker came to, after its end."""
+    now, run = _now(account, work.at), account.run
+    if run:
+        account = evolve(account, run=evolve(run, works=(*run.works, work)))
+    return _goes_on(account, now, [])
+
+
 def cut(account: Account) -> Taken:
     """Take that steps are missing from here on."""
     return stepped(account, None, None, (), 0.0)
@@ -135,7 +125,7 @@ def cut(account: Account) -> Taken:
 
 def closed(account: Account) -> tuple[Piece, ...]:
     """Return the pieces that are not entered yet, as things stand. The account can be continued all the same."""
-    return (*_run(account), *_piece(account, account.at))
+    return (*_of_run(account), *_piece(account, account.at))
 
 
 def _now(account: Account, at: float) -> int:
@@ -156,16 +146,8 @@ def _piece(account: Account, end: int) -> Iterator[Piece]:
         yield Piece(account.node, account.since, end, its.bucket, its.reason, its.job, its.awaits)
 
 
-def _run(account: Account) -> Iterator[Piece]:
-    """Yield the pieces of the last run."""
-    if (run := account.run) is None:
-        return
-    end = account.at if run.end is None else run.end
-    works_at = end if run.executed_at is None else run.executed_at
-    parts = ("starting", run.reason, run.begin, works_at), ("running", Kind.NONE, works_at, end)
-    for bucket, reason, start, until in parts:
-        if until > start:
-            yield Piece(account.node, start, until, bucket, reason, run.job if isinstance(reason, int) else "")
+def _of_run(account: Account) -> Iterator[Piece]:
+    return pieces(account.run, account.node, account.at) if account.run else iter(())
 
 
 def _runs(group: Group | None) -> bool:

@@ -162,7 +162,7 @@ class Loss:
         return sum(self.buckets.values())
 
 
-NO_LOSS = (Kind.NONE, Kind.SPARE, Kind.END)
+NO_LOSS = (Kind.NONE, Kind.PROGRAM, Kind.SPARE, Kind.END)
 """Causes that nobody would call an event."""
 
 

@@ -11,9 +11,26 @@ from typing import TypeAlias
 from ..values import frozen
 from ..world import Node, Why
 
-BUCKETS = ("running", "starting", "stopping", "checking", "waiting", "spare", "finished", "unknown")
-"""What a node may do, in the order in which people read it. `running` is the training of a program that says nothing of its
-progress, and alone is no loss."""
+BUCKETS = (
+    "training",
+    "running",
+    "recomputed",
+    "starting",
+    "stopping",
+    "checking",
+    "waiting",
+    "spare",
+    "finished",
+    "unknown",
+)
+"""What a node may do, in the order in which people read it; beside these, busy spans have buckets of their names. `running`
+is the training of a program that says nothing of its progress."""
+TRAINING = ("training", "running")
+
+
+def micros(at: float) -> int:
+    """Return a time in whole microseconds. Each time is rounded once, and never a span."""
+    return round(at * 1_000_000)
 
 
 class Kind(Enum):
@@ -35,6 +52,8 @@ class Kind(Enum):
     """The store did not answer, or a node stopped its workers because of that."""
     OPERATOR = "operator"
     """A person or a program told an agent to stop, or cancelled the job."""
+    PROGRAM = "program"
+    """The program said that it was busy."""
     SPARE = "spare"
     """The node has no place in the round."""
     END = "end of the job"

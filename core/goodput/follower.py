@@ -14,7 +14,7 @@ from ..group.state import Heart, Join, Start
 from ..trace.steps import Asked, CallStepped, Header, Started, Step, Stepped, Working
 from ..values import frozen
 from ..work import Worked
-from .account import Account, cut, executed, heard, opened, stepped
+from .account import Account, cut, executed, heard, opened, stepped, worked
 from .entries import Entry
 
 
@@ -45,7 +45,9 @@ def take(follower: Follower, step: Step | None) -> tuple[Follower, tuple[Entry, 
             account, entries = executed(account, at)
         case Stepped(event, commands, at):
             account, entries = stepped(account, event, _group(follower, step), commands, at)
-        case CallStepped() | Worked():
+        case Worked():
+            account, entries = worked(account, step)
+        case CallStepped():
             return follower, ()
         case other:
             assert_never(other)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from attrs import frozen
 
 from elastic.core.goodput import (
+    TRAINING,
     Account,
     Book,
     Entry,
@@ -22,9 +23,8 @@ from elastic.core.goodput import (
     micros,
     take,
 )
+from elastic.core.goodput.book import NO_LOSS
 from elastic.core.trace.steps import Header, Step, Trace, Working, step_at
-
-WORK = ("running",)
 
 
 @frozen
@@ -60,7 +60,7 @@ def gaps(reading: Reading, end: int | None = None) -> Iterator[str]:
         if piece.start != at or piece.end <= at:
             yield f"{piece} begins at {piece.start}, the one before ended at {at}"
         at = piece.end
-        if (piece.bucket in WORK) is not (piece.reason is Kind.NONE):
+        if (piece.bucket in TRAINING) is not (piece.reason is Kind.NONE):
             yield f"{piece} has no cause, or needs none"
         if piece.bucket == "unknown" and piece.reason is not Kind.UNKNOWN:
             yield f"{piece}: what is not known has a cause"
@@ -73,7 +73,7 @@ def totals(book: Book) -> tuple[int, int, int]:
     by_cause = Counter[Kind]()
     for share, spent in book.shares.items():
         by_cause[cause(book, share).kind] += spent
-    rest = sum(by_cause[kind] for kind in (Kind.NONE, Kind.SPARE, Kind.END))
+    rest = sum(by_cause[kind] for kind in NO_LOSS)
     return sum(book.shares.values()), sum(by_cause.values()), rest + sum(loss.total for loss in losses(book))
 
 

@@ -12,7 +12,8 @@ from elastic.core.goodput import follow, take
 from elastic.core.group import Phase
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import Join, MarkDone, Over, Start
-from elastic.core.trace.steps import CallStepped, Stepped
+from elastic.core.trace.steps import CallStepped, Started, Stepped
+from elastic.core.work import Mark, Worked
 from elastic.core.world import Generation
 
 OVER = Over(0, None, None, 200.0)
@@ -61,6 +62,25 @@ def test_a_step_that_the_core_would_not_take_leaves_the_rest_unknown_until_it_is
     assert isinstance(step, Stepped)
     steps = (*trace.steps[:number], evolve(step, commands=()), *trace.steps[number + 1 :])
     assert [piece.bucket for piece in read(trace.header, steps).pieces][-2:] == ["running", "unknown"]
+
+
+def test_what_workers_came_to_is_taken_from_the_trace() -> None:
+    trace = started().b.trace
+    (start,) = (step for step in trace.steps if isinstance(step, Started))
+    ended_at = start.at + 9.0
+    work = Worked(0, 1, 0, False, start.at, ended_at, ended_at, None, Mark(start.at + 2.0), None, Mark(start.at + 4.0))
+    pieces = read(trace.header, (*trace.steps, work)).pieces
+    assert [piece.bucket for piece in pieces] == ["waiting", "starting", "training"]
+    assert pieces[-1].end - pieces[-1].start == 7_000_000
+
+
+def test_a_run_after_one_that_told_of_progress_starts_until_it_tells_too() -> None:
+    trace = finished().b.trace
+    first, second = (step for step in trace.steps if isinstance(step, Started))
+    work = Worked(0, 1, 0, False, first.at, first.at, first.at, None, Mark(first.at), None, Mark(first.at))
+    steps = [each for step in trace.steps for each in ((step, work) if step is first else (step,))]
+    found = [piece.bucket for piece in read(trace.header, steps).pieces]
+    assert (found.count("training"), found.count("running"), second in steps) == (1, 0, True)
 
 
 def test_an_agent_that_checks_its_node_begins_with_that() -> None:
