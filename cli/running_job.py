@@ -120,22 +120,42 @@ def _found(options: JobOptions, acts: bool) -> RunningJob:
         return _only(called)
     environments = _environments() if is_local else (os.environ,)
     of_slurm = [slurm.run_id(each) for each in environments if is_local and slurm.endpoint(each)]
-    for name in () if options.rdzv_id else of_slurm:
-        if called := [job for job in jobs if job.run_id == name]:
-            return _only(called)
+    if of_slurm and not options.rdzv_id and (of_step := _of_slurm(jobs, of_slurm, acts)):
+        return _only(of_step)
     guessed = () if options.rdzv_id else jobs
     if guessed and not of_slurm:
         return _only(guessed, acts)
     token = store_token(options.rdzv_conf, os.environ)
-    for environment in environments if guessed else environments[:-1]:
+    in_first_step = acts and not options.rdzv_id and len(environments) > 1  # the job there is a guess
+    for environment in environments if guessed or in_first_step else environments[:-1]:
         job = _in_store(options, environment, token, acts)
         with ExitStack() as unless_there:
             unless_there.callback(job.backend.close)
             with suppress(StoreError):
                 if job.backend.get().state:
+                    if in_first_step and environment is environments[-1]:
+                        raise Mistake(
+                            f"which job? store {job.store} has {job.run_id}, of another step; write --rdzv-id={job.run_id}"
+                        )
                     unless_there.pop_all()
                     return job
-    return _only(guessed, acts) if guessed else _in_store(options, environments[-1], token, acts)
+    return (
+        _only(guessed, acts) if guessed else _in_store(options, environments[0 if in_first_step else -1], token, acts)
+    )
+
+
+def _of_slurm(jobs: Sequence[JobHere], names: Sequence[str], acts: bool) -> Sequence[JobHere]:
+    """Return those of the jobs here that have the first of these names which any has: that of this step of Slurm's, then
+    that of the first. Raises Several if the job is to be changed, and may be that of another step."""
+    found = [[job for job in jobs if job.run_id == name] for name in names]
+    if not acts:
+        return next(filter(None, found), ())
+    first = names[-1]
+    steps = [job for job in jobs if job.run_id == first or job.run_id.startswith(f"{first}.")]
+    is_sure = len(names) > 1 or {job.run_id for job in steps} == {first}
+    if steps and not (found[0] and is_sure):
+        raise Several(steps)
+    return found[0]
 
 
 def _environments() -> Sequence[Mapping[str, str]]:

@@ -162,9 +162,34 @@ def test_under_slurm_the_job_is_found_as_the_launcher_finds_it(launch: Launcher,
     for variables in (later, {**later, **elsewhere}):
         shown = asks(launch, "status", **variables)
         assert shown.returncode == 0 and f"job {name} at localhost:{port} · round 0" in shown.stdout, shown
-    assert asks(launch, "cancel", **later, **elsewhere).returncode == 0, "Slurm names the job"
+    for variables in (later, {**later, **elsewhere}):
+        refused = asks(launch, "cancel", **variables)
+        assert (refused.returncode, refused.stdout) == (2, ""), "it may be meant for this step's job"
+        assert (
+            f"which job? {'store' if 'TMPDIR' in variables else '1 job'}" in refused.stderr and name in refused.stderr
+        )
+    named = asks(launch, "cancel", f"--rdzv-id={name}", **later, **elsewhere)
+    assert named.returncode == 0, named
     assert one.ends().code == 1
     assert codes(end([other])) == [0]
+
+
+def test_of_the_jobs_of_several_steps_that_of_this_step_is_cancelled_and_no_other(launch: Launcher) -> None:
+    slurm = {"SLURM_JOB_ID": f"7{os.getpid()}", "SLURM_JOB_NODELIST": "localhost"}
+    name = f"{slurm['SLURM_JOB_ID']}.0"
+    jobs = [alone(launch, f"--rdzv-id={each}") for each in (name, f"{name}.1")]
+    second, third = ({**slurm, "SLURM_STEP_ID": each, "SLURM_STEP_NODELIST": "localhost,n2"} for each in "12")
+    for variables in (slurm, third):
+        refused = asks(launch, "cancel", **variables)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert (
+            f"which job? 2 jobs of yours run on this host: {name} (in memory), {name}.1 (in memory)" in refused.stderr
+        )
+    assert asks(launch, "cancel", **second).returncode == 0
+    assert jobs[1].ends().code == 1
+    assert asks(launch, "cancel", **second).returncode == 2, "the first step's is another one"
+    assert asks(launch, "cancel", **slurm).returncode == 0, "the only one that is left"
+    assert jobs[0].ends().code == 1
 
 
 def test_under_slurm_the_job_s_store_is_asked_before_another_job_is_guessed(launch: Launcher, empty: str) -> None:
