@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from ..adapters.store.connection import IN_MEMORY
 from .launch_options import LaunchOptions
@@ -11,14 +12,21 @@ FOR_READERS = ("token_file", "cacert", "cert", "key", "user", "password_file")
 """Keys of --rdzv-conf that a command needs which asks about the job."""
 
 
-def how_to_ask(options: LaunchOptions, run_id: str, store: str, here: bool) -> str:
-    """Return the command that shows the job; nothing if no command can. `here`: commands on this host reach the agent."""
-    if store == IN_MEMORY and not here:
+_PLAIN = Path("/tmp")
+"""The directory for temporary files of a shell that names none."""
+
+
+def how_to_ask(options: LaunchOptions, run_id: str, store: str, socket: str) -> str:
+    """Return the command that shows the job, as any shell takes it; nothing if no command can. By `socket`, the agent's,
+    commands on this host reach it; empty if it has none."""
+    if store == IN_MEMORY and not socket:
         return ""
+    folder = Path(socket).parent.parent
+    there = f"TMPDIR={shlex.quote(str(folder))} " if store == IN_MEMORY and folder != _PLAIN else ""
     endpoint = [] if store == IN_MEMORY else _endpoint(options, store)
     conf = ",".join(f"{key}={text}" for key, text in options.rdzv_conf.items() if key in FOR_READERS)
     of_store = [f"--rdzv-conf={conf}"] if conf and endpoint else []
-    return shlex.join(["elastic", "status", *endpoint, f"--rdzv-id={run_id}", *of_store])
+    return there + shlex.join(["elastic", "status", *endpoint, f"--rdzv-id={run_id}", *of_store])
 
 
 def _endpoint(options: LaunchOptions, store: str) -> list[str]:

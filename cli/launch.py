@@ -209,8 +209,8 @@ def _launched(
         evictions, patience = Evictions(), Patience()
         if relay := _relay(connection, evictions, settings):
             closing.closes(relay.close)
-        status.begins(connection.place, how_to_ask(options, settings.run_id, connection.place, here=relay is not None))
         settings = evolve(settings, relay=relay.path if relay else "", serves_store=connection.serves)
+        status.begins(connection.place, how_to_ask(options, settings.run_id, connection.place, settings.relay))
         orphans = Orphans(connection.children) if adopts else None
         for warning in filter(None, (kernel.slower(), protection.warning())):
             status.warn(warning)

@@ -48,12 +48,18 @@ ETCD = "--rdzv-conf=cacert=/etc/ca.crt,user=ann,password_file=/pw,join_timeout=5
     ],
 )
 def test_the_command_names_the_job_s_store_as_status_reads_it(given: tuple[str, ...], store: str, told: str) -> None:
-    line = how_to_ask(options(*given), "7", store, here=True)
+    line = how_to_ask(options(*given), "7", store, "/tmp/elastic-relay-x/boot")
     assert line == f"elastic status {told}"
     read = StatusOptions(**status.make_context("status", shlex.split(line)[2:]).params)
     assert read.rdzv_id == "7"
 
 
 def test_without_a_socket_a_job_in_memory_can_be_asked_by_nobody() -> None:
-    assert how_to_ask(options(), "7", "in memory", here=False) == ""
-    assert how_to_ask(options("--rdzv-endpoint=localhost:0"), "7", "localhost:1", here=False) != ""
+    assert how_to_ask(options(), "7", "in memory", "") == ""
+    assert how_to_ask(options("--rdzv-endpoint=localhost:0"), "7", "localhost:1", "") != ""
+
+
+def test_the_command_names_the_directory_where_it_finds_an_agent_that_no_store_tells_of() -> None:
+    socket = "/scratch/my jobs/elastic-relay-x/boot"
+    assert how_to_ask(options(), "7", "in memory", socket) == "TMPDIR='/scratch/my jobs' elastic status --rdzv-id=7"
+    assert how_to_ask(options("--rdzv-endpoint=localhost:0"), "7", "localhost:1", socket).startswith("elastic status ")

@@ -43,10 +43,15 @@ def asks(launch: Launcher, *words: str, **variables: str) -> subprocess.Complete
     )
 
 
-def told(launch: Launch) -> list[str]:
+def line(launch: Launch) -> str:
     """Return the command that the launcher's first line names."""
-    (first,) = (line for line in launch.says(" · elastic status ").splitlines() if " · elastic status " in line)
-    return shlex.split(first.partition(" · elastic ")[2])
+    (first,) = (line for line in launch.says(" elastic status ").splitlines() if " elastic status " in line)
+    return first.rpartition(" · ")[2]
+
+
+def told(launch: Launch) -> list[str]:
+    """Return what that command gives to `elastic`."""
+    return shlex.split(line(launch).partition("elastic ")[2])
 
 
 def alone(launch: Launcher, *options: str) -> Launch:
@@ -69,6 +74,20 @@ def test_the_only_job_is_asked_without_an_option_and_as_its_first_line_says(laun
         refused = asks(launch, *words)
         assert (refused.returncode, refused.stdout) == (2, "")
         assert f"1 job of yours runs on this host: {name} (in memory); write --rdzv-id=ID" in refused.stderr
+    assert codes(end([one])) == [0]
+
+
+@pytest.mark.parametrize("folder", ["a b", ""])
+def test_the_command_of_the_first_line_works_in_a_fresh_shell(launch: Launcher, empty: str, folder: str) -> None:
+    where = Path(empty, folder)
+    where.mkdir(exist_ok=True)
+    one = launch(STAY, environment={"TMPDIR": str(where)})
+    one.hears(1)
+    plain = {"PATH": f"{Path(ELASTIC).parent}:{os.defpath}"}
+    shown = subprocess.run(
+        ["sh", "-c", line(one)], check=False, capture_output=True, text=True, timeout=TIMEOUT_S, env=plain
+    )
+    assert (shown.returncode, shown.stderr) == (0, "") and "in memory · round 0: 1 node running" in shown.stdout
     assert codes(end([one])) == [0]
 
 

@@ -318,7 +318,7 @@ def test_a_job_that_goes_well_is_three_lines(launch: Launcher) -> None:
     went_well = re.fullmatch(r"all 3 workers succeeded · 0 restarts, (\d+\.\d) s", ended.lines[-1])
     assert ended.code == 0
     assert len(began) == 1 and went_well
-    assert re.fullmatch(r"job (\w{16}) in memory · elastic status --rdzv-id=\1", ended.lines[0])
+    assert re.fullmatch(r"job (\w{16}) in memory · TMPDIR=\S+ elastic status --rdzv-id=\1", ended.lines[0])
     assert len(ended.lines) == 3 or float(went_well[1]) >= PATIENCE_S
 
 
