@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from .evolving import evolve
+from attrs import evolve
+
 from .values import frozen
 
 STEP_MAX = 2**63 - 1

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, assert_never
 from ...core import agent as core
 from ...core.group import state as group
 from ...core.group import transition
-from ...core.work import told
 from ...core.world import Unfit, World
 from ..report.news import Step, SuspectedHang, Trace, WatchdogTold
 from ..report.stack_records import Seen, StackRecords
@@ -84,7 +83,7 @@ class Effects:
         first = shared.node, shared.host, shared.backend, peers.rendezvous.submit, clock.wall_text, processes.drain
         self.ends = WorkerEnds(*first, shared.disk, inbox.failed)
         self.stacks = StackRecords(shared.node, shared.backend, clock.wall_text, shared.disk)
-        tell, work = partial(peers.tell, ENDED), WorkRecords(clock, partial(trace.took, told))
+        tell, work = partial(peers.tell, ENDED), WorkRecords(clock, trace.took)
         self.workers = WorkerGroup(shared, processes, logs, self.watchdogs, self.ends, self.hangs, work, tell)
         self._seen: tuple[Seen, ...] = ()
         """The last look at the workers that are being stopped."""
@@ -199,8 +198,7 @@ class Effects:
             self._shared.observer.saw(started)
             self._peers.look_up(started.world)
             self._adopt()
-            if self._shared.settings.stacks_signal is not None:
-                self.workers.get_ready_to_see()
+            self.workers.get_ready(sees=self._shared.settings.stacks_signal is not None)
         except (CannotStart, Shortage, OSError) as error:
             now = self._shared.clock.now()
             self._shared.inbox.post(group.Unstartable(_said(error), now, passes(error)))

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from attrs import define
-
-from ...core.work import Said, Worked, told
 from ..clock import Clock
 from ..workers.messages.pages import put_before, take_page
 from ..workers.messages.progress import VARIABLE
@@ -18,56 +15,48 @@ from ..workers.start.attempts import Attempt
 from ..workers.worker_port import Exit
 
 
-@define
-class _Start:
-    """The start of a worker. `number` counts the starts of its rank in the round."""
-
-    round: int
-    rank: int
-    number: int
-    page: str | None
-    before: int | None
-    runs: bool = True
-
-
 class WorkRecords:
-    """The starts of this node's workers, by local rank. `tell` is given what each came to."""
+    """The starts of this node's workers, by local rank. `took` writes down a function of the core with what came of it."""
 
-    def __init__(self, clock: Clock, tell: Callable[[Worked], object]) -> None:
+    def __init__(self, clock: Clock, took: Callable[..., object]) -> None:
         self._clock = clock
-        self._tell = tell
-        self._starts: dict[int, _Start] = {}
+        self._took = took
+        self._running: dict[int, tuple[Attempt, int, int | None]] = {}
+        """How each worker was started that has not ended, which start of its rank in the round it was, and what had been
+        reached by then."""
+        self._last: dict[int, tuple[int, int]] = {}
+        """The round of the last start of each worker, and the number of that start."""
         self._reached: int | None = None
         """The highest step that any worker which has ended had told."""
 
     def begin(self, attempts: Mapping[int, Attempt]) -> None:
         """Note that these workers are about to start."""
         for local_rank, attempt in attempts.items():
-            last, page = self._starts.get(local_rank), attempt.spec.environment.get(VARIABLE)
-            number = last.number + 1 if last and last.round == attempt.round else 0
-            rank = attempt.ranks.workers[local_rank].rank
-            self._starts[local_rank] = _Start(attempt.round, rank, number, page, self._reached)
+            round, number = self._last.get(local_rank, (None, 0))
+            number = number + 1 if round == attempt.round else 0
+            self._last[local_rank] = attempt.round, number
+            self._running[local_rank] = attempt, number, self._reached
+            page = attempt.spec.environment.get(VARIABLE)
             if page and self._reached is not None:
                 put_before(page, self._reached)
 
+    @staticmethod
+    def get_ready() -> None:
+        """Load what the end of a worker takes. While workers run there is time for it, and at a restart there is not."""
+        from ...core import work  # noqa: F401
+
     def ended(self, exit: Exit) -> None:
-        """Tell what this worker came to. One that never ran came to nothing."""
-        start = self._starts.get(exit.local_rank)
-        if start is None or not start.runs or not exit.pid:
+        """Write down what this worker came to. One that never ran came to nothing."""
+        from ...core.work import Worked, told
+
+        if exit.local_rank not in self._running or not exit.pid:
             return
-        start.runs = False
-        ended_at = max(exit.started_at, exit.died_at)
-        life = Worked(
-            start.round,
-            start.rank,
-            start.number,
-            exit.was_standby,
-            exit.started_at,
-            ended_at,
-            max(ended_at, self._clock.now()),
-            start.before,
-        )
-        work = told(life, take_page(start.page) if start.page else Said())
+        attempt, number, before = self._running.pop(exit.local_rank)
+        began_at, ended_at = exit.started_at, max(exit.started_at, exit.died_at)
+        at = max(ended_at, self._clock.now())
+        rank = attempt.ranks.workers[exit.local_rank].rank
+        life = Worked(attempt.round, rank, number, exit.was_standby, began_at, ended_at, at, before)
+        work = told(life, take_page(attempt.spec.environment.get(VARIABLE)))
         if work.step is not None:
-            self._reached = work.step if self._reached is None else max(self._reached, work.step)
-        self._tell(work)
+            self._reached = max(work.step, work.step if self._reached is None else self._reached)
+        self._took(told, work)

@@ -196,10 +196,12 @@ class WorkerGroup:
         pids = {rank: pid for rank, pid in self._uncollected.items() if pid not in self._raised}
         return self._seen(pids, self._attempts, ends=True)
 
-    @staticmethod
-    def get_ready_to_see() -> None:
-        """Load what a look at the workers takes. While they run there is time for it, and at a restart there is not."""
-        from ..workers.watch import stacks  # noqa: F401
+    def get_ready(self, sees: bool) -> None:
+        """Load what the end of the workers takes, and a look at them if that comes first. While they run there is time for
+        it, and at a restart there is not."""
+        self._work.get_ready()
+        if sees:
+            from ..workers.watch import stacks  # noqa: F401
 
     def followers(self) -> Followers | None:
         """Return the workers that run, and a look at them; None if no world has begun."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import struct
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ....core.work import OTHER, Mark, Said
 from .progress import (
     BEFORE,
     BYTES,
@@ -23,6 +22,9 @@ from .progress import (
     TABLE,
     WATCHED,
 )
+
+if TYPE_CHECKING:
+    from ....core.work import Said
 
 _MARKS = struct.Struct("=6d")
 _STEPS = struct.Struct("=3Q")
@@ -72,11 +74,14 @@ def read_page(path: str | None) -> Page:
     return Page(calls, span, limit_s, _text(name))
 
 
-def take_page(path: str) -> Said:
-    """Return what the page of a worker that has ended says of its work, and remove it."""
+def take_page(path: str | None) -> Said:
+    """Return what the page of a worker that has ended says of its work, and remove it. None: it had none."""
+    from ....core.work import OTHER, Mark, Said  # only the end of a worker needs it
+
     data = _read(path, BYTES)
-    with suppress(OSError):
-        os.unlink(path)
+    if path is not None:
+        with suppress(OSError):
+            os.unlink(path)
     if data is None:
         return Said()
     first, first_busy, passed, passed_busy, last, last_busy = _MARKS.unpack_from(data, 8 * FIRST_AT)

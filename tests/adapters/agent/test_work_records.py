@@ -41,7 +41,7 @@ def works(attempt: Attempt, program: str) -> Exit:
 
 def test_each_start_is_told_with_what_it_said_and_what_was_reached_before(tmp_path: Path) -> None:
     told = list[Worked]()
-    records = WorkRecords(CLOCK, told.append)
+    records = WorkRecords(CLOCK, lambda function, work: told.append(work))
     first, second, again = (attempts(tmp_path, round) for round in (0, 1, 1))
     records.begin(first)
     records.ended(works(first[0], "elastic.progress(3); elastic.progress(4); elastic.saved(3)"))
@@ -67,11 +67,12 @@ def test_each_start_is_told_with_what_it_said_and_what_was_reached_before(tmp_pa
     assert passes.first and passes.passed and passes.last
     assert passes.began_at < passes.first.at < passes.passed.at == passes.last.at < passes.ended_at <= passes.at
     assert list(tmp_path.iterdir()) == []
+    records.get_ready()
 
 
 def test_a_worker_that_never_ran_or_is_collected_twice_is_not_told_of(tmp_path: Path) -> None:
     told = list[Worked]()
-    records = WorkRecords(CLOCK, told.append)
+    records = WorkRecords(CLOCK, lambda function, work: told.append(work))
     records.ended(Exit(0, 7, 0, 1.0, 2.0))
     records.begin(attempts(tmp_path, 0))
     records.ended(Exit(0, 0, 127, 1.0, 1.0))
@@ -83,7 +84,7 @@ def test_a_worker_that_never_ran_or_is_collected_twice_is_not_told_of(tmp_path: 
 
 def test_the_highest_step_of_all_workers_is_what_was_reached(tmp_path: Path) -> None:
     told = list[Worked]()
-    records = WorkRecords(CLOCK, told.append)
+    records = WorkRecords(CLOCK, lambda function, work: told.append(work))
     for round, step in enumerate((6, 2, 3)):
         (begun := attempts(tmp_path, round)).pop(1)
         records.begin(begun)
