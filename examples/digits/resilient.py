@@ -26,6 +26,7 @@ import train  # type: ignore[import-not-found]
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+import elastic
 from elastic.inprocess import CallWrapper, Wrapper
 
 SOFT = timedelta(seconds=4)  # an epoch takes a tenth of that
@@ -66,6 +67,7 @@ def run(options: argparse.Namespace, call: CallWrapper | None = None) -> None:
             state = {"epoch": epoch, "model": model.module.state_dict(), "optimizer": optimizer.state_dict()}
             with call.atomic():
                 train.replace(checkpoint, state)
+            elastic.saved(epoch * train.steps_of_epoch(training, options))
         dist.barrier()
         train.say_once(f"epoch {epoch}/{options.epochs}  loss {loss:.4f}")
 

@@ -1,9 +1,11 @@
-"""Train on handwritten digits in several processes: an ordinary script for torchrun, and nothing more.
+"""Train on handwritten digits in several processes: an ordinary script for torchrun.
 
 The script assumes what every torchrun script may assume: rank, world size and rendezvous are in the environment, and it may
 be killed at any moment and started again from the top. So all that must survive is in the checkpoint, which is replaced in
 one step and never half written. All random numbers follow from (seed, epoch, rank), so an epoch that was cut off is done
 again from its start, bit for bit. For one world size, a run with kills ends with exactly the weights of a run without.
+
+It tells the launcher which step is done, and which is saved. Under any other launcher these calls do nothing.
 
 The checkpoint directory must be the same for all ranks (one machine, or a shared file system).
 """
@@ -25,6 +27,8 @@ from torch import Tensor, nn
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
+
+import elastic
 
 HELD_OUT = 360  # of 1797 digits
 LEARNING_RATE = 1e-2  # at the start; falls evenly to 0
@@ -66,7 +70,9 @@ def train(options: argparse.Namespace) -> None:
         loss = train_epoch(epoch, training, model, optimizer, options)
         if checkpoint and dist.get_rank() == 0:
             state = {"epoch": epoch, "model": model.module.state_dict(), "optimizer": optimizer.state_dict()}
-            replace(checkpoint, state)
+            with elastic.busy("checkpoint", limit=60):
+                replace(checkpoint, state)
+            elastic.saved(epoch * steps_of_epoch(training, options))
         say_once(f"epoch {epoch}/{options.epochs}  loss {loss:.4f}  accuracy {accuracy(model.module, *held_out):.4f}")
 
     if options.save_final and dist.get_rank() == 0:
@@ -90,15 +96,21 @@ def train_epoch(
     model.train()
     losses = []
     whole = len(order) - len(order) % options.batch_size
-    for batch in order[:whole].split(options.batch_size):
+    done = (epoch - 1) * steps_of_epoch(training, options)
+    for step, batch in enumerate(order[:whole].split(options.batch_size), done + 1):
         mine = batch[rank::world_size]
         loss = cross_entropy(model(pixels[mine]), labels[mine])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
+        elastic.progress(step)
         time.sleep(options.step_delay)
     return sum(losses) / len(losses)
+
+
+def steps_of_epoch(training: tuple[Tensor, Tensor], options: argparse.Namespace) -> int:
+    return int(len(training[1]) // options.batch_size)
 
 
 def digits() -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:

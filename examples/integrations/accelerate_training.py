@@ -1,4 +1,5 @@
-"""Accelerate under `elastic launch` in the place of `accelerate launch`: the script changes nothing.
+"""Accelerate under `elastic launch` in the place of `accelerate launch`. A script need not change. This one also says which
+steps are done and saved.
 
 elastic launch --nproc-per-node=2 --max-restarts=3 accelerate_training.py DIRECTORY [STEPS]
 """
@@ -11,6 +12,8 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
+
+import elastic
 
 ROWS = 4
 """The rows of a batch."""
@@ -36,12 +39,14 @@ def main(directory: Path, steps: int = 6) -> None:
         optimizer.zero_grad()
         accelerator.backward(model(batch).square().mean())
         optimizer.step()
+        elastic.progress(step)
         if step % 3 == 0:
             accelerator.save_state(str(directory / f"draft-{step}"))
             accelerator.wait_for_everyone()
             if accelerator.is_main_process:
                 (directory / f"draft-{step}").rename(directory / f"step-{step}")  # whole, or not there
             accelerator.wait_for_everyone()
+            elastic.saved(step)
     rows = accelerator.reduce(torch.tensor(ROWS * len(rest), device=accelerator.device), "sum").item()
     print(f"{me} has done {steps} steps, now on {rows} rows, with weight {weight.item():.6f}", flush=True)
     del weight

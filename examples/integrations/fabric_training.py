@@ -16,6 +16,8 @@ import torch
 from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 
+import elastic
+
 ROWS = 4
 """The rows of a batch."""
 
@@ -59,10 +61,12 @@ def main(directory: Path, steps: int = 6) -> None:
         optimizer.zero_grad()
         fabric.backward(model(batch).square().mean())
         optimizer.step()
+        elastic.progress(step)
         fabric.save(directory / "fabric.draft", {**state, "step": step})
         if fabric.is_global_zero:
             (directory / "fabric.draft").rename(saved)  # whole, or not there
         fabric.barrier()
+        elastic.saved(step)
     rows = fabric.all_reduce(torch.tensor(ROWS * len(rest), device=fabric.device), reduce_op="sum")
     print(f"{me} has done {steps} steps, now on {rows} rows, with weight {weight.item():.6f}", flush=True)
 

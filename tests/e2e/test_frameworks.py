@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 from launches import PROGRAMS, Launcher
+from replays import replays
+
+from elastic.core.work import Worked
 
 pytestmark = pytest.mark.long
 MISSING = "is not here, so nothing is known of it: write"
@@ -62,6 +65,11 @@ def test_a_training_that_fails_and_goes_on_in_standbys_ends_with_the_weights_of_
     assert {(told.round, told.words) for told in disturbed.hears(2, IMPORT_S)} == {(1, words) for words in weights}
     assert disturbed.ends().code == 0
     assert json.loads(report.read_text())["here"]["standbys"]["became_workers"] == 4
+    works = [work for run in replays(launch.traces) for work in run.trace.steps if isinstance(work, Worked)]
+    assert {(each.round, each.before, each.first_step, each.step, each.saved) for each in works if each.before} == {
+        (1, 3, 3, 6, 6)
+    }
+    assert (0, None, 1, 3, 2) in {(each.round, each.before, each.first_step, each.step, each.saved) for each in works}
 
 
 def test_a_checkpoint_that_was_being_written_when_a_worker_died_is_not_taken_for_a_whole_one(

@@ -16,6 +16,9 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
+sys.path.append(str(Path(__file__).parents[3] / "examples" / "integrations"))
+from lightning_callback import ElasticCallback  # type: ignore[import-not-found]
+
 FOLDER = Path(sys.argv[1])
 GIVEN = torch.arange(8.0).reshape(8, 1)
 
@@ -48,7 +51,7 @@ trainer = lightning.Trainer(
     devices=int(os.environ["LOCAL_WORLD_SIZE"]),
     strategy="ddp",
     max_steps=6,
-    callbacks=[checkpoints, Fails()],
+    callbacks=[checkpoints, ElasticCallback(), Fails()],
     logger=False,
     enable_progress_bar=False,
     enable_model_summary=False,

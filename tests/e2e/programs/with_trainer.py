@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import stage
 import torch
@@ -14,6 +15,9 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 from transformers import Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
+
+sys.path.append(str(Path(__file__).parents[3] / "examples" / "integrations"))
+from trainer_callback import ElasticCallback  # type: ignore[import-not-found]
 
 FOLDER = sys.argv[1]
 
@@ -55,7 +59,7 @@ arguments = TrainingArguments(
     report_to="none",
     disable_tqdm=True,
 )
-trainer = Trainer(model=Line(), args=arguments, train_dataset=Doubles(), callbacks=[Fails()])
+trainer = Trainer(model=Line(), args=arguments, train_dataset=Doubles(), callbacks=[ElasticCallback(), Fails()])
 trainer.train(resume_from_checkpoint=get_last_checkpoint(FOLDER))
 stage.tell("step", trainer.state.global_step, *(f"{float(each.detach()):.6f}" for each in trainer.model.parameters()))
 torch.distributed.destroy_process_group()
