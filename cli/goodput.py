@@ -7,27 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import click
 
 from ..adapters.report.trace_file import missing_parts, stretches
+from ..adapters.terminal import why
 from ..core.goodput import Book, Entry, Follower, added, booked, closed, follow, jobs, micros, of_job, take
 from ..core.group import Phase
 from ..core.trace.lines import Corrupt, entries
 from ..core.trace.steps import Header, Step, Working
 from ..core.values import frozen
 from ..core.world import Node
+from . import values
 from .exit_codes import SUCCEEDED
+from .mistakes import Mistake, Value
 from .option import Command, file_names
 from .render.goodput import FORMAT, job_data, rendered
+from .render.goodput_picture import bars
 from .render.rounds import names
 from .render.text import count, say, say_data
-from .traces import note_header, reading
+from .traces import gone, note_header, reading
 
 EPILOG = """\b
   elastic launch --trace=traces/ --nnodes=2 ... train.py     (on each node)
-  elastic goodput traces/*.ndjson
+  elastic goodput traces/*.ndjson --picture=goodput.svg
 \b
 Node time is added over all nodes, each from its agent's start to its end: 8 nodes have 8 hours in an hour.
 Traces of wrapped functions' ranks (rank_*.ndjson) are left out.
@@ -55,8 +60,15 @@ class _Agent:
     cls=Command, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the same as data, for programs, in whole microseconds.")
+@click.option(
+    "--picture",
+    "svg",
+    type=Value("FILE.svg", values.new_picture),
+    metavar="FILE.svg",
+    help="Draw one job over time to this file: bars of its nodes' time, stacked by cause.",
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=file_names)
-def goodput(files: tuple[str, ...], as_json: bool) -> int:
+def goodput(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
     """Say where the time of a job's nodes went, and why, by the traces of elastic launch --trace.
 
     Each microsecond of a node is in one bucket, with one cause. The dearest events come last.
@@ -71,6 +83,8 @@ def goodput(files: tuple[str, ...], as_json: bool) -> int:
         say_data({"format": FORMAT, "jobs": told})
     else:
         say(*_lines(whole, hosts, len(found) - len(agents)), *_missing(files))
+    if svg:
+        _draw(svg, agents, whole)
     return SUCCEEDED
 
 
@@ -131,12 +145,21 @@ def _lines(whole: Book, hosts: Mapping[Node, str], ranks: int) -> Iterator[str]:
 
 
 def _missing(files: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each trace that lacks parts, which were removed because it had grown too long."""
-    for path in dict.fromkeys(files):
-        if gone := missing_parts(path):
-            first, last = gone
-            what = f"{path}.{first} is" if first == last else f"{path}.{first} to {path}.{last} are"
-            yield f"  missing    {what} gone: the time of its node is unknown from there to what shows what it does"
+    """Yield a line for each trace that lacks parts."""
+    for _, _, are_gone in gone(files):
+        yield f"  missing    {are_gone}: the time of its node is unknown from there to what shows what it does"
+
+
+def _draw(path: str, agents: Sequence[_Agent], whole: Book) -> None:
+    """Draw one job: a picture has one axis of time. Raises Mistake for several."""
+    if len(of := jobs(whole)) != 1:
+        raise Mistake(f"--picture={path}: these traces are of {count(len(of), 'job')}; name those of one")
+    title = f"goodput: {count(len(agents), 'agent')}"
+    try:
+        drawn = bars([(each.shift, each.entries) for each in agents], whole, title)
+        Path(path).write_text(drawn, encoding="utf-8")
+    except OSError as error:
+        raise Mistake(f"--picture={path}: {why(error)}") from None
 
 
 def _agent_data(agent: _Agent) -> Any:

@@ -31,7 +31,7 @@ from .render.node_runs import laws_data
 from .render.picture import picture
 from .render.rounds import names, rank_names, rendered, rendered_call
 from .render.text import count, say, say_data
-from .traces import note_header, reading
+from .traces import gone, note_header, reading
 
 EPILOG = """\b
   elastic launch --trace=traces/ --nnodes=2 ... train.py     (on each node)
@@ -150,12 +150,9 @@ def _lines(read: Sequence[_Read], judged: Sequence[_Judged]) -> Iterator[str]:
 
 
 def _missing(files: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each trace that lacks parts, which were removed because it had grown too long."""
-    for path in dict.fromkeys(files):
-        if gone := missing_parts(path):
-            first, last = gone
-            what = f"{path}.{first} is" if first == last else f"{path}.{first} to {path}.{last} are"
-            yield f"  missing    {what} gone: {path}.{last + 1} and later parts cannot be taken again without"
+    """Yield a line for each trace that lacks parts."""
+    for path, later, are_gone in gone(files):
+        yield f"  missing    {are_gone}: {path}.{later} and later parts cannot be taken again without"
 
 
 def _names(judged: Sequence[_Judged]) -> Mapping[Node, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from ..adapters.report.trace_file import missing_parts
 from ..adapters.terminal import why
 from ..core.trace.lines import Corrupt
 from ..core.trace.steps import Header
@@ -29,3 +30,13 @@ def note_header(first: dict[Header, str], path: str, header: Header) -> None:
     if header in first:
         raise Mistake(f"{path}: holds the trace of {header.node} that {first[header]} holds too; name one of them")
     first[header] = path
+
+
+def gone(files: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+    """Yield each trace that lacks parts, which were removed because it had grown too long: its name, the number of the part
+    behind them, and which "are gone"."""
+    for path in dict.fromkeys(files):
+        if missing := missing_parts(path):
+            first, last = missing
+            those = f"{path}.{first} is" if first == last else f"{path}.{first} to {path}.{last} are"
+            yield path, last + 1, f"{those} gone"

@@ -7,16 +7,13 @@ other. `layout` has the sizes, colours and places. Every span and mark has a too
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from textwrap import wrap
 
-from ...adapters.terminal import printable
 from ...core.replay.lanes import Lanes, Mark, Span
 from .layout import (
     BAR,
     CHAR,
     COLOURS,
-    FONT,
     GAP,
     GLYPHS,
     LEFT,
@@ -37,6 +34,7 @@ from .layout import (
     rows_of,
     scale_of,
 )
+from .svg import drawing, escaped, heading, swatch, swatch_width, words
 
 TICKS = 10
 HATCH = (
@@ -64,23 +62,7 @@ def picture(lanes: Lanes, title: str) -> str:
         *_lanes(rows, scale, top + GAP, lanes.gaps),
         *(_strike(scale.x(mark.at), top, bottom) for mark in broken),
     ]
-    height = bottom + 34
-    return "\n".join(
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}">',
-            '<g font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="10">',
-            *([HATCH] if lanes.gaps else []),
-            f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-            *head,
-            *body,
-            "</g>\n</svg>\n",
-        )
-    )
-
-
-def _escaped(text: str) -> str:
-    """Return the text as XML has it. What no text of XML may hold, or nobody sees, is spelled out."""
-    return escape(printable(text))
+    return drawing(bottom + 34, [*([HATCH] if lanes.gaps else []), *head, *body])
 
 
 # --- what is drawn
@@ -91,10 +73,10 @@ def _broken(marks: Sequence[Mark]) -> list[str]:
 
 
 def _title(title: str, broken: Sequence[Mark]) -> Iterator[str]:
-    yield f'<text x="{LEFT}" y="24" font-size="15" font-weight="bold" fill="#212121">{_escaped(title)}</text>'
+    yield heading(title)
     for index, line in enumerate(_broken(broken)):
         look = f'font-size="11" font-weight="bold" fill="{VIOLATION}"'
-        yield f'<text x="{LEFT}" y="{44 + 16 * index}" {look}>{_escaped(line)}</text>'
+        yield f'<text x="{LEFT}" y="{44 + 16 * index}" {look}>{escaped(line)}</text>'
 
 
 def _legend(lanes: Lanes, y: int) -> Iterator[str]:
@@ -103,19 +85,19 @@ def _legend(lanes: Lanes, y: int) -> Iterator[str]:
     x = float(LEFT)
     for kind, colour in COLOURS.items():
         if kind in spans:
-            yield f'<rect x="{x:.1f}" y="{y - 8}" width="14" height="9" fill="{colour}"/>'
             word = WORDS.get(kind, kind)
-            yield _text(x + 18, y, word, "#424242")
-            x += 18 + len(word) * CHAR + 16
+            yield swatch(x, y, colour)
+            yield words(x + 18, y, word, "#424242")
+            x += swatch_width(word)
     if lanes.gaps:
-        yield f'<rect x="{x:.1f}" y="{y - 8}" width="14" height="9" fill="#616161"/>'
-        yield f'<rect x="{x:.1f}" y="{y - 8}" width="14" height="9" fill="url(#unseen)"/>'
-        yield _text(x + 18, y, UNSEEN, "#424242")
-        x += 18 + len(UNSEEN) * CHAR + 16
+        yield swatch(x, y, "#616161")
+        yield swatch(x, y, "url(#unseen)")
+        yield words(x + 18, y, UNSEEN, "#424242")
+        x += swatch_width(UNSEEN)
     for glyph, (_, colour, word) in GLYPHS.items():
         if glyph in marks:
             yield _glyph(glyph, x + 5, y - 4)
-            yield _text(x + 14, y, word, colour)
+            yield words(x + 14, y, word, colour)
             x += 14 + len(word) * CHAR + 16
 
 
@@ -127,7 +109,7 @@ def _bands(rounds: Sequence[Round], captions: Sequence[Label], scale: Scale, top
     for label in captions:
         y = top - 4 - label.row * STRIP
         yield f'<path d="M{label.wanted - 3:.1f},{top} V{y - 6}" stroke="#b0bec5" stroke-width="0.7" fill="none"/>'
-        yield _text(label.x, y, label.text, label.colour, bold=True)
+        yield words(label.x, y, label.text, label.colour, bold=True)
 
 
 def _axis(scale: Scale, top: int, bottom: int) -> Iterator[str]:
@@ -157,7 +139,7 @@ def _lanes(rows: Sequence[Row], scale: Scale, top: int, gaps: Sequence[tuple[flo
         bar = top + row.height - GAP - BAR
         yield f'<path d="M{scale.left:.1f},{bar + BAR / 2} H{WIDTH - RIGHT}" stroke="#dddddd" stroke-width="0.8"/>'
         look = 'text-anchor="end" font-size="11" fill="#212121"'
-        yield f'<text x="{scale.left - 8:.1f}" y="{bar + 12}" {look}>{_escaped(_shortened(row.name))}</text>'
+        yield f'<text x="{scale.left - 8:.1f}" y="{bar + 12}" {look}>{escaped(_shortened(row.name))}</text>'
         for span in row.spans:
             yield from _span(span, scale, bar, [scale.x(mark.at) for mark in row.marks])
             yield from _hatched(span, scale, bar, gaps)
@@ -182,11 +164,11 @@ def _span(span: Span, scale: Scale, bar: int, marks: Sequence[float]) -> Iterato
     told = f"{span.node} {span.kind} {span.label} · {span.start:.3f} to {span.end:.3f} s"
     yield (
         f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}" fill="{COLOURS[span.kind]}">'
-        f"<title>{_escaped(told)}</title></rect>"
+        f"<title>{escaped(told)}</title></rect>"
     )
     start = beside(marks, x + 4, len(span.label) * CHAR)
     if span.kind == "running" and start + len(span.label) * CHAR < x + width - 4:
-        yield _text(start, bar + 12, span.label, "white")
+        yield words(start, bar + 12, span.label, "white")
 
 
 def _hatched(span: Span, scale: Scale, bar: int, gaps: Sequence[tuple[float, float]]) -> Iterator[str]:
@@ -197,7 +179,7 @@ def _hatched(span: Span, scale: Scale, bar: int, gaps: Sequence[tuple[float, flo
             told = f"{span.node} {UNSEEN} · {start:.3f} to {end:.3f} s"
             yield (
                 f'<rect x="{x:.1f}" y="{bar}" width="{width:.1f}" height="{BAR}" fill="url(#unseen)">'
-                f"<title>{_escaped(told)}</title></rect>"
+                f"<title>{escaped(told)}</title></rect>"
             )
 
 
@@ -208,13 +190,13 @@ def _labelled(label: Label, bar: int) -> Iterator[str]:
             f'<path d="M{label.wanted:.1f},{bar} L{label.x + 1:.1f},{y + 2}" stroke="{label.colour}" stroke-width="0.5" '
             'opacity="0.5" fill="none"/>'
         )
-    yield _text(label.x, y, label.text, label.colour)
+    yield words(label.x, y, label.text, label.colour)
 
 
 def _glyph(kind: str, x: float, y: float, told: str = "") -> str:
     path, colour, _ = GLYPHS[kind]
     fill = colour if path.endswith("Z") else "none"
-    tip = f"<title>{_escaped(told)}</title>" if told else ""
+    tip = f"<title>{escaped(told)}</title>" if told else ""
     return (
         f'<path transform="translate({x:.1f},{y:.1f})" d="{path}" fill="{fill}" stroke="{colour}" stroke-width="1.4">'
         f"{tip}</path>"
@@ -223,14 +205,3 @@ def _glyph(kind: str, x: float, y: float, told: str = "") -> str:
 
 def _strike(x: float, top: int, bottom: int) -> str:
     return f'<path d="M{x:.1f},{top - 6} V{bottom}" stroke="{VIOLATION}" stroke-width="2"/>'
-
-
-def _text(x: float, y: float, text: str, colour: str, bold: bool = False) -> str:
-    """Return a text of its set width; a rim makes it readable on lines."""
-    weight = ' font-weight="bold"' if bold else ""
-    rim = "" if colour == "white" else ' stroke="white" stroke-width="2" paint-order="stroke"'
-    return (
-        f'<text x="{x:.1f}" y="{y}" font-family="DejaVu Sans Mono, Menlo, monospace" font-size="{FONT}" '
-        f'textLength="{len(text) * CHAR:.1f}" lengthAdjust="spacingAndGlyphs" '
-        f'fill="{colour}"{weight}{rim}>{_escaped(text)}</text>'
-    )

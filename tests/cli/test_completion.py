@@ -141,6 +141,7 @@ def test_words_are_offered(words: tuple[str, ...], offered: list[str], capfd: py
         (("replay", "--picture", "a"), "file"),
         (("replay", "a", "b"), "file"),
         (("goodput", "a", "b"), "file"),
+        (("goodput", "--picture", "a"), "file"),
     ],
 )
 def test_names_of_files_are_left_to_the_shell(

@@ -373,6 +373,7 @@ def test_an_unknown_command_is_answered_with_the_nearest(capfd: pytest.CaptureFi
         ("simulate 1000", "1000: elastic simulate takes only options (elastic simulate --help lists them)"),
         ("simulate --picture=run.png", "--picture=run.png: the picture is an SVG; write run.svg"),
         ("replay --picture=job.png x.ndjson", "--picture=job.png: the picture is an SVG; write job.svg"),
+        ("goodput --picture=job.png x.ndjson", "--picture=job.png: the picture is an SVG; write job.svg"),
         ("goodput /proc/self", "/proc/self: is a directory; name its files: /proc/self/*.ndjson"),
         ("replay /proc/self", "/proc/self: is a directory; name its files: /proc/self/*.ndjson"),
     ],
