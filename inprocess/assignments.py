@@ -21,6 +21,8 @@ from typing import Any, TypeGuard
 from attrs import astuple, define, field
 
 from ..adapters.inprocess.rank.callbacks import State as Place
+from ..adapters.inprocess.rank.outcomes import said
+from ..adapters.terminal import printable
 from ..core.policies import LineUp, Policy
 from ..core.values import frozen
 from ..core.world import NAME_MAX, Member, World
@@ -39,9 +41,9 @@ from .rank_filter import RankFilter
 from .state import Mode, State
 from .topology import Topology
 
-PLACE, KEY, TREE = "its place", "its key", "its tree"
+PLACE, KEY, TREE, ERROR = "its place", "its key", "its tree", "its error"
 """The names of the labels, which no label of a node has: this rank's place, the names of its groups in numbered pieces, the
-digest of its last tree."""
+digest of its last tree; or, alone, what a key has raised."""
 KEY_MAX = 64
 """Most characters of a group's name. Of a longer one, and of one that is not printable, the digest is the name."""
 NUMBERING = (ShiftRanks, FillGaps, FilterCountGroupedByKey)
@@ -97,10 +99,12 @@ class _Said:
     @classmethod
     def of(cls, member: Member) -> _Said:
         """Raises ValueError if the member says nothing of its place."""
-        said = dict(member.profile.labels).get(PLACE)
-        if said is None:
+        labels = dict(member.profile.labels)
+        if ERROR in labels:
+            raise ValueError(f"rank {member.node.slot}: a key of rank_assignment raised {labels[ERROR]}")
+        if PLACE not in labels:
             raise ValueError(f"rank {member.node.slot} was given another rank_assignment: it says nothing of its place")
-        return cls(*map(int, said.split()))
+        return cls(*map(int, labels[PLACE].split()))
 
     @classmethod
     def by(cls, place: Place, world: World | None) -> _Said:
@@ -134,6 +138,8 @@ class Assigned:
     steps: tuple[Callable[[RankAssignmentCtx], RankAssignmentCtx], ...]
     _trees: dict[str, Topology] = field(init=False, factory=dict)
     _tree_of: dict[tuple[str, ...], str] = field(init=False, factory=dict)
+    _error: BaseException | None = field(init=False, default=None)
+    """What a key has raised as this rank joined: no policy can be made of the world, and each rank says so."""
 
     @classmethod
     def by(cls, assignment: Any) -> Assigned:
@@ -152,8 +158,12 @@ class Assigned:
 
     def says(self, place: Place, world: World | None) -> tuple[tuple[str, str], ...]:
         """Return this rank's labels. `world` is its last one."""
-        own = State(**vars(place))
-        names = [_short(key(own) if callable(key) else key) for key in self._keys()]
+        own, self._error = State(**vars(place)), None
+        try:
+            names = [_short(key(own) if callable(key) else key) for key in self._keys()]
+        except BaseException as error:  # noqa: BLE001 - whatever users' code raises is raised to the caller, in the policy
+            self._error = error
+            return ((ERROR, printable(said(error))[:NAME_MAX]),)
         text = json.dumps(names, ensure_ascii=False) if names else ""
         pieces = {f"{KEY} {at // NAME_MAX:02}": text[at : at + NAME_MAX] for at in range(0, len(text), NAME_MAX)}
         labels = {PLACE: str(_Said.by(place, world)), **pieces}
@@ -174,19 +184,21 @@ class Assigned:
     # --- the policy
 
     def _applied(self, line: LineUp) -> LineUp:
-        said = {member: _Said.of(member) for member in (*line.active, *line.reserves)}
+        if self._error:
+            raise self._error
+        found = {member: _Said.of(member) for member in (*line.active, *line.reserves)}
         if _is_tree(tree := self.steps[0]):
-            return self._by_tree(tree, {each.initial_rank: member for member, each in said.items()})
-        return self._by_steps(said)
+            return self._by_tree(tree, {each.initial_rank: member for member, each in found.items()})
+        return self._by_steps(found)
 
-    def _by_steps(self, said: Mapping[Member, _Said]) -> LineUp:
+    def _by_steps(self, places: Mapping[Member, _Said]) -> LineUp:
         """Take each step for all ranks before the next one."""
-        ranks, size = _numbers(said)
-        is_grown = len({each.iteration for each in said.values()}) > 1
+        ranks, size = _numbers(places)
+        is_grown = len({each.iteration for each in places.values()}) > 1
         lost = set(range(size)) - set(ranks)
         left = dict[int, RankAssignmentCtx]()
         for rank, member in ranks.items():
-            state = said[member].state(rank, size)
+            state = places[member].state(rank, size)
             state = replace(state, active_world_size=None) if is_grown else state
             left[rank] = RankAssignmentCtx(state, None, set(lost))
         names = {rank: iter(_names(member)) for rank, member in ranks.items()}
@@ -198,9 +210,9 @@ class Assigned:
             left = {rank: after for rank, ctx in left.items() if (after := _after(step, ctx, store))}
         active = {ctx.state.active_rank: ranks[rank] for rank, ctx in left.items() if _is_active(ctx.state)}
         resting = [(ctx.state.rank or 0, rank) for rank, ctx in left.items() if not _is_active(ctx.state)]
-        places = sorted(active, key=_or_none)
-        if places != list(range(len(left) - len(resting))):
-            raise ValueError(f"{self.policy.name}: active ranks count from 0 without a gap, and these are {places}")
+        numbers = sorted(active, key=_or_none)
+        if numbers != list(range(len(left) - len(resting))):
+            raise ValueError(f"{self.policy.name}: active ranks count from 0 without a gap, and these are {numbers}")
         reserves = [ranks[rank] for _, rank in sorted(resting)] + [
             ranks[rank] for rank in sorted(ranks) if rank not in left
         ]

@@ -177,6 +177,17 @@ def test_what_a_policy_raises_ends_the_job_and_is_raised_to_the_caller(launch: L
     assert "the rank policy raised ZeroDivisionError: integer division or modulo by zero" in ended.err
 
 
+def test_what_a_key_of_an_assignment_raises_ends_the_job_and_each_rank_says_so(launch: Launcher) -> None:
+    running = behaves(launch, "returns", "policy=key")
+    said: list[str] = []
+    while len(said) < 2:
+        said += [each.partition(" raised ")[2] for each in told(running, 1) if " raised " in each]
+    assert all("ZeroDivisionError" in each for each in said), said
+    ended = running.ends()
+    assert ended.code == 1
+    assert "rank 1: the rank policy raised ZeroDivisionError: integer division or modulo by zero" in ended.err
+
+
 def test_a_function_that_was_called_by_another_thread_comes_back_at_its_safe_points_and_it_is_said(
     launch: Launcher,
 ) -> None:

@@ -227,6 +227,22 @@ def test_a_rank_that_was_given_another_policy_is_named() -> None:
         place(Assigned.by(ShiftRanks()).policy, world_of(WorldId(Life("here", 1), 0), (member,)))
 
 
+@pytest.mark.parametrize(
+    "by", [lambda key: Tree([Layer(key_or_fn=key)]), lambda key: FilterCountGroupedByKey(key, (2).__eq__)]
+)
+def test_what_a_key_raises_is_raised_on_its_rank_and_told_on_the_others(
+    by: Callable[[Callable[[State], str]], Any],
+) -> None:
+    racks = {0: "a"}
+    running = job(2, by(lambda state: racks[0]), by(lambda state: racks[1]))
+    with pytest.raises(ValueError, match=r"^rank 1: a key of rank_assignment raised KeyError: 1$"):
+        running.meets(0, 0, 1)
+    with pytest.raises(KeyError):
+        running.meets(0, 1)
+    racks[1] = "a"
+    assert running.meets(1, 0, 1) == [0, 1]
+
+
 def test_attributes_of_a_user_s_own_class_make_no_two_policies() -> None:
     class Logged(ShiftRanks):
         def __init__(self, rank: int) -> None:

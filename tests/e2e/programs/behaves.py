@@ -41,6 +41,7 @@ from elastic.inprocess import (
     filter_groups,
     shift,
 )
+from elastic.inprocess.rank_assignment import FilterCountGroupedByKey
 
 LONG_S = 1_000
 LONGER_US = 2_500_000
@@ -201,6 +202,8 @@ def policies() -> Any:
             return [shift(), at_most(("one", "two").index(most) + 1)]
         case "broken":
             return filter_groups(by(lambda seat: str(1 // 0)), count_at_least(1))
+        case "key":
+            return FilterCountGroupedByKey(lambda state: 1 // (1 - MINE), lambda count: True)
         case _:
             return None
 
