@@ -64,21 +64,41 @@ def _under_the_guard(tree: ast.Module, used: Sequence[str]) -> str | None:
 def _launches_again(tree: ast.Module, file: str) -> str | None:
     """Return what is wrong with a launch that each import of the main module would repeat."""
     lines = _lines_of_the_main_module()
-    if not lines or not all(_is_sure(tree, line) for line in lines):
+    is_handled: bool | None = False
+    for line in reversed(lines):
+        if is_handled is not None:
+            is_handled = _if_sure(tree, line, is_handled)
+    if not lines or is_handled is None:
         return None
     again = "workers import this program, and would launch again there"
     return f"{os.path.basename(file)}, line {lines[-1]}: {again}; put it under if __name__ == '__main__', or {_FORK}"
 
 
-def _is_sure(tree: ast.Module, line: int) -> bool:
-    """Return True if a plain call stands at this line, below no condition."""
+def _if_sure(tree: ast.Module, line: int, is_handled: bool) -> bool | None:
+    """Return if an exception at this line may be handled, where a plain call stands that runs for sure; else None: below a
+    condition, behind a return, or where what comes before may raise and that is handled. `is_handled`: an exception of the
+    function around the line may be, in its callers."""
     body: Sequence[ast.stmt] = tree.body
-    plain = None
+    plain, in_function, may_skip = None, False, False
     while inner := [each for each in body if each.lineno <= line <= (each.end_lineno or 0)]:
         if len(inner) > 1 or not isinstance(inner[0], _UNCONDITIONAL):
-            return False
-        plain, body = inner[0], _statements(inner[0])
-    return plain is not None and _is_call(plain)
+            return None
+        (plain,) = inner
+        before = body[: body.index(plain)]
+        if (may_skip and before) or (in_function and any(map(_may_return, before))):
+            return None
+        if isinstance(plain, ast.FunctionDef):
+            in_function, may_skip = True, is_handled
+        may_skip = may_skip or (isinstance(plain, ast.Try) and bool(plain.handlers))
+        body = _statements(plain)
+    return may_skip if plain is not None and _is_call(plain) else None
+
+
+def _may_return(part: ast.AST) -> bool:
+    """Return True if this statement, or part of one, may end the function in which it stands."""
+    if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    return isinstance(part, ast.Return) or any(map(_may_return, ast.iter_child_nodes(part)))
 
 
 def _is_call(statement: ast.stmt) -> bool:

@@ -37,6 +37,8 @@ def automain(function):
         function()
     return function
 """
+EXPECTED = "try:\n    main()\nexcept (AssertionError, KeyError):\n    pass\n"
+OUTER = "try:\n    begin()\nexcept KeyError:\n    pass\n"
 CHANGED = """
 def change():
     with open(__file__) as file:
@@ -126,6 +128,9 @@ def test_what_is_defined_under_the_main_guard_is_refused(parts: tuple[str, ...],
         ((RANK, "with nullcontext():\n    try:\n        ", LAUNCH, "    finally:\n        pass\n"), 10),
         ((RANK, f"def main():\n    return {LAUNCH}", "main()\n"), 10),
         ((RANK, MAIN, "exec('main()')\n"), 10),
+        ((RANK, f"def main():\n    def other():\n        return\n    {LAUNCH}    return\n", "main()\n"), 13),
+        ((RANK, f"def main():\n    {LAUNCH}", EXPECTED), 11),
+        ((RANK, "if not os.environ:\n    raise SystemExit\n", LAUNCH), 10),
         ((RANK, "job = elastic.start(\n    settings\n)(rank)\n"), 8),
         ((RANK, "with elastic.start(settings)(rank) as job:\n    job and job.wait()\n"), 8),
         (("import math\nelastic.launch(settings)(math.copysign, 1, 2)\n",), 7),
@@ -161,6 +166,16 @@ def test_a_launch_without_a_main_guard_is_refused(parts: tuple[str, ...], line: 
         (RANK, MAIN, "(lambda name: main() if name == '__main__' else None)(__name__)\n"),
         (RANK, f"def main():\n    if 'RANK' not in os.environ:\n        {LAUNCH}", "main()\n"),
         (RANK, f"def main():\n    if __name__ != '__main__':\n        return\n    {LAUNCH}", "main()\n"),
+        (RANK, f"def main():\n    if 'RANK' in os.environ:\n        return\n    {LAUNCH}", "main()\n"),
+        (
+            RANK,
+            "def main():\n    with nullcontext():\n        while 'RANK' in os.environ:\n            return\n    ",
+            LAUNCH,
+            "main()\n",
+        ),
+        (RANK, f"def main():\n    assert 'RANK' not in os.environ\n    {LAUNCH}", EXPECTED),
+        (RANK, f"def main():\n    if 'RANK' in os.environ:\n        raise KeyError\n    {LAUNCH}", EXPECTED),
+        (RANK, MAIN, "def begin():\n    os.environ.get('RANK') and {}['worker']\n    main()\n", OUTER),
         (RANK, MAIN, "exec(\"__name__ == '__main__' and main()\")\n"),
         (RANK, AUTOMAIN, "@automain\ndef main():\n    ", LAUNCH),
         (RANK, CHANGED, GUARD, "    change()\n", f"    {LAUNCH}"),
