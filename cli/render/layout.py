@@ -52,6 +52,7 @@ GLYPHS: Mapping[str, tuple[str, str, str]] = {
     "write": ("M0,3 L0,9", "#555555", "write"),
     "complete": ("M0,-5 L5,0 L0,5 L-5,0 Z", "#1b5e20", "completes a round"),
     "end": ("M-5,-4 L5,-4 L0,5 Z", "#d35400", "ends a round"),
+    "progress": ("M-3,-5 L4,0 L-3,5 Z", "#6a1b9a", "first progress"),
     "closed": ("M-5,-5 L5,-5 L5,5 L-5,5 Z", "#212121", "verdict"),
 }
 VIOLATION = "#d50000"

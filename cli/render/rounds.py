@@ -118,6 +118,7 @@ def _recovery(recovery: Recovery, known: Mapping[Node, str]) -> str:
         ("all back", recovery.joined_at),
         ("complete", recovery.complete_at),
         ("workers started", recovery.started_at),
+        ("first progress of all", recovery.progressed_at),
     )
     seen = _seen(recovery, _named([recovery.first], known))
     return _then(recovery.detected_at, seen, moments)

@@ -25,7 +25,7 @@ SPANS: Mapping[Phase, SpanKind] = {
     Phase.LEAVING: "leaving",
     Phase.ENDED: "ended",
 }
-MarkKind: TypeAlias = Literal["fault", "failure", "write", "end", "complete", "closed", "violation"]
+MarkKind: TypeAlias = Literal["fault", "failure", "write", "end", "complete", "closed", "progress", "violation"]
 
 
 @frozen

@@ -14,7 +14,7 @@ from ..group.state import Command, Event, Record, RecordUnfit, RecordUnstartable
 from ..inprocess import Call
 from ..rendezvous import Arrive, Deed, Evict, Together, Write
 from ..trace.plain import word
-from ..trace.steps import Asked, CallStepped, Started, Stepped
+from ..trace.steps import Asked, CallStepped, Started, Stepped, Worked
 from ..values import frozen
 from ..world import Node, Verdict, Why, World
 from . import call_lanes as of_calls
@@ -42,8 +42,8 @@ class Round:
 
 @frozen
 class Recovery:
-    """The time from the end of one world to the start of the next, on the agents of one boot. `first` is the node that saw
-    the end, by `event`, and answered it by `commands`."""
+    """The time from the end of one world to the start of the next, and on to the first progress of its last worker, on the
+    agents of one boot. `first` is the node that saw the end, by `event`, and answered it by `commands`."""
 
     ended: int
     began: int
@@ -57,6 +57,8 @@ class Recovery:
     """When the last node had written that it is back, or new."""
     complete_at: float | None
     started_at: float
+    progressed_at: float | None
+    """When the last worker whose program says so had made its first progress; None if none says."""
 
 
 # --- rounds
@@ -109,6 +111,7 @@ class _Moments:
     over: tuple[tuple[int, float, Node, Event, tuple[Command, ...]], ...]
     dead: tuple[tuple[int, float], ...]
     """Pairs of a round and the time at which the last of a node's workers of that round was dead."""
+    progressed: tuple[tuple[int, float], ...]
 
 
 def _on(history: History, boot: str) -> Iterator[Recovery]:
@@ -117,6 +120,9 @@ def _on(history: History, boot: str) -> Iterator[Recovery]:
         for run in history.runs
         for moment in run.moments
         if run.trace.header.boot == boot and isinstance(moment.step, Stepped | Started | Asked)
+    ]
+    progressed = [
+        progress for run in history.runs if run.trace.header.boot == boot for progress in _progress(history, run)
     ]
     told = _Moments(
         tuple((write.state.round, at) for at, moment in moments if (write := _arrival(moment, history))),
@@ -128,6 +134,7 @@ def _on(history: History, boot: str) -> Iterator[Recovery]:
             for world, event, commands in _end(moment)
         ),
         tuple((world.round, at) for at, moment in moments if (world := moment.before.group.world) and _dies(moment)),
+        tuple(progressed),
     )
     began = sorted({round for round, _ in told.started})
     for ended, next_ in pairwise(began):
@@ -154,7 +161,17 @@ def _recovery(
         max(joined, default=None),
         complete_at,
         max(started),
+        max((when for round, when in told.progressed if round == began), default=None),
     )
+
+
+def _progress(history: History, run: Replayed) -> Iterator[tuple[int, float]]:
+    """Yield each round in which workers of this agent have said that they make progress, and when all that do had begun."""
+    began: dict[int, float] = {}
+    for moment in run.moments:
+        if isinstance(work := moment.step, Worked) and work.first and not work.start:
+            began[work.round] = max(began.get(work.round, work.first.at), work.first.at)
+    yield from ((round, history.at(run, at)) for round, at in began.items())
 
 
 def _arrival(moment: Moment, history: History) -> Write | None:
@@ -217,6 +234,8 @@ def _marks(history: History, run: Replayed) -> Iterator[Mark]:
             yield from (Mark(node, at, "fault", text) for text in faults if text)
         if write := landed(moment, history.states):
             yield marked(node, at, _did(write.edit), (moment.after.held.state, write.edit, write.state))
+    for round, at in _progress(history, run):
+        yield Mark(node, at, "progress", f"first progress of round {round}")
     if run.differs:
         yield Mark(node, history.at(run, run.ended_at), "violation", str(run.differs[1]))
     elif run.moments and not run.ended:

@@ -340,6 +340,10 @@ def test_the_cause_of_a_recovery_is_named(event: Event, commands: tuple[Command,
     (recovery,) = recoveries(history)
     told = rendered(rounds(history), [evolve(recovery, event=event, commands=commands)], names(history.hosts))
     assert told[1].startswith(f"     then   0.3 s: {words} · ")
+    assert told[1].endswith(", workers started +0.4 s")
+    done = evolve(recovery, progressed_at=recovery.detected_at + 1.25)
+    told = rendered(rounds(history), [done], names(history.hosts))
+    assert told[1].endswith(", workers started +0.4 s, first progress of all +1.2 s")
 
 
 def test_a_launch_without_a_trace_imports_no_replay() -> None:

@@ -7,6 +7,8 @@ from jobs import kill
 from launches import MAY_NOT_IDLE, PROGRAMS, Launcher
 from replays import replays
 
+from elastic.core.replay.history import histories
+from elastic.core.replay.timeline import recoveries
 from elastic.core.trace.steps import Started, Worked
 
 
@@ -42,6 +44,9 @@ def test_the_steps_that_a_killed_worker_cost_can_be_counted_from_the_traces(laun
     started = [step.at for step in run.trace.steps if isinstance(step, Started)]
     assert len(started) == 2 and all(work.began_at <= started[work.round] for work in works)
     assert all(work.standby for work in works[2:]) is standbys
+    (recovery,) = recoveries(histories([run])[0])
+    last = max(work.first.at for work in works if work.round == 1 and work.first)
+    assert recovery.progressed_at == pytest.approx(recovery.started_at + last - started[1])
 
 
 def test_a_script_that_says_nothing_has_its_life_in_the_trace(launch: Launcher) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 from traced import Agent, Pair, Shared, finished, restarted, restored, started
 from worlds import node
@@ -14,6 +15,8 @@ from elastic.core.replay.history import History, histories
 from elastic.core.replay.lanes import Mark, Span
 from elastic.core.replay.timeline import lanes, recoveries, rounds
 from elastic.core.trace.steps import Asked
+from elastic.core.work import Mark as Progress
+from elastic.core.work import Worked
 from elastic.core.world import Ending, Verdict, Why
 
 FINISHED = finished()
@@ -53,6 +56,45 @@ def test_a_recovery_names_its_first_witness_and_each_moment_in_order() -> None:
     moments = [only.detected_at, only.stopped_at, only.joined_at, only.complete_at, only.started_at]
     assert None not in moments
     assert moments == sorted(at for at in moments if at is not None)
+
+
+def worked(pair: Pair, *works: tuple[str, int, int, float | None]) -> History:
+    """The history of these agents, whose workers came to this: the node, the round, which start it was, first progress."""
+    runs, end = [], pair.a.shared.now
+    for agent in (pair.a, pair.b):
+        marks = (
+            (round, start, None if at is None else Progress(at))
+            for name, round, start, at in works
+            if name == agent.name
+        )
+        steps = [
+            Worked(round, 0, start, standby=False, began_at=0.0, ended_at=end, at=end, first=mark, last=mark)
+            for round, start, mark in marks
+        ]
+        trace = agent.trace
+        lines = range(2, len(trace.steps) + len(steps) + 2)
+        runs.append(replayed(evolve(trace, steps=(*trace.steps, *steps), lines=tuple(lines))))
+    (found,) = histories(runs)
+    return found
+
+
+def test_a_recovery_ends_with_the_first_progress_of_the_last_worker_that_says_so() -> None:
+    (silent,) = recoveries(history(FINISHED))
+    assert silent.progressed_at is None
+    at = FINISHED.a.shared.now
+    told = worked(
+        FINISHED,
+        *(("a", 0, 0, at - 0.3), ("a", 1, 0, at - 0.2), ("a", 1, 0, at - 0.1), ("a", 1, 1, at - 0.01)),
+        *(("b", 1, 0, at - 0.15), ("b", 1, 0, None)),
+    )
+    (recovery,) = recoveries(told)
+    origin = told.runs[0].trace.header.now
+    assert recovery.progressed_at == pytest.approx(at - 0.1 - origin)
+    assert evolve(recovery, progressed_at=None) == silent
+    marks = [(mark.node.slot, mark.label) for mark in lanes(told).marks if mark.kind == "progress"]
+    assert marks == [("a", f"first progress of round {round}") for round in (0, 1)] + [
+        ("b", "first progress of round 1")
+    ]
 
 
 def test_a_job_without_an_end_of_a_round_has_no_recovery() -> None:
