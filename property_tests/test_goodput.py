@@ -24,6 +24,7 @@ from elastic.core.goodput import (
     Kind,
     added,
     booked,
+    bucket,
     cause,
     closed,
     executed,
@@ -117,11 +118,12 @@ def judged(readings: Sequence[Reading], seen: Counter[str]) -> None:
     assert totals(book) == (time, time, time)
     assert sum(totals(of_job(book, job))[0] for job in jobs(book)) == time
     for share in book.shares:
-        seen[share.bucket] += 1
+        seen[bucket(book, share)] += 1
         seen[cause(book, share).kind.value] += 1
 
 
-SHOWN = {*BUCKETS, *(kind.value for kind in Kind)} - {"starting", "training", "recomputed", "program", "unknown"}
+UNTOLD = {"starting", "training", "recomputed", "hanging", "program", "hang", "unknown"}
+SHOWN = {*BUCKETS, *(kind.value for kind in Kind)} - UNTOLD
 """Simulated workers start within no time, and say nothing of their work."""
 
 
@@ -208,7 +210,12 @@ def made_by(choose: Callable[[int], int]) -> Made:
         elif what < 17:
             found.append(Asked((Silent(), Unknown(), Counted(1))[choose(3)], at, None))
         elif choose(12):
-            found.append(came_to(choose, at))
+            work = came_to(choose, at)
+            found.append(work)
+            if choose(2):
+                event = Exited(work.rank, -9, at, at)
+                group, commands = transition(group, event)
+                found += [steps.HangEnd(1, work.rank, at), steps.Stepped(event, commands, at)]
         else:
             found.append(None)
     return header, found
@@ -219,7 +226,8 @@ def came_to(choose: Callable[[int], int], at: float) -> Worked:
     began_at = max(at - (0.1, 40.0)[choose(2)], 0.0)
     first, passed, last = (Mark(began_at + choose(50), choose(9)) for _ in range(3))
     spans = tuple((name, float(choose(9))) for name in ("checkpoint", "waiting")[: choose(3)])
-    life = Worked(1, choose(2), choose(2), False, began_at, max(at, began_at), max(at, began_at), (None, 3)[choose(2)])
+    ended_at = max(at, began_at)
+    life = Worked(1, choose(2), choose(2), False, began_at, ended_at, ended_at, (None, 3)[choose(2)])
     return told(life, Said(first, passed, last, choose(6), choose(6), spans=spans) if choose(4) else Said(spans=spans))
 
 

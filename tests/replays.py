@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 
-from goodputs import imbalances
+from goodputs import imbalances, read
 
 from elastic.adapters.report.trace_file import lines
+from elastic.core.goodput import Book, added, booked
 from elastic.core.replay.comparison import Replayed, replayed
 from elastic.core.replay.evidence import broken
 from elastic.core.replay.history import histories
@@ -18,6 +20,12 @@ def replays(folder: Path) -> list[Replayed]:
     """All traces of a folder; one that is empty is of an agent that ended before it began."""
     files = sorted(file for file in folder.glob("*.ndjson") if file.stat().st_size)
     return [replayed(trace) for file in files for trace in traces(lines(str(file)))]
+
+
+def accounts(folder: Path) -> Book:
+    """Where the time of these agents went."""
+    agents = [run.trace for run in replays(folder) if not run.calls]
+    return reduce(added, (booked(read(trace.header, trace.steps).all) for trace in agents), Book())
 
 
 def complaints(runs: Sequence[Replayed], forged: bool = False) -> list[str]:

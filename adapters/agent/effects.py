@@ -83,7 +83,7 @@ class Effects:
         first = shared.node, shared.host, shared.backend, peers.rendezvous.submit, clock.wall_text, processes.drain
         self.ends = WorkerEnds(*first, shared.disk, inbox.failed)
         self.stacks = StackRecords(shared.node, shared.backend, clock.wall_text, shared.disk)
-        tell, work = partial(peers.tell, ENDED), WorkRecords(clock, trace.took)
+        tell, work = partial(peers.tell, ENDED), WorkRecords(clock, trace.took, self.hangs.blamed if self.hangs else ())
         self.workers = WorkerGroup(shared, processes, logs, self.watchdogs, self.ends, self.hangs, work, tell)
         self._seen: tuple[Seen, ...] = ()
         """The last look at the workers that are being stopped."""

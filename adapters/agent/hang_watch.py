@@ -87,6 +87,8 @@ class HangWatch:
         self._followers: Followers | None = None
         self._own: Stacks | None = None
         """Where this node's workers stand, while a hang is suspected."""
+        self.blamed = set[int]()
+        """The process ids of the workers that this watch has ended."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=threads.guarded(self._run, failed), name="elastic-hangs", daemon=True)
 
@@ -170,6 +172,7 @@ class HangWatch:
                 seen = last_sight(worker.pid, self._handler)
                 callstack = seen.callstack if seen else ""
                 leave_error_file(worker.error_file, _why(blame, seen.place if seen else ""), callstack)
+                self.blamed.add(worker.pid)
                 pidfds.send(pidfd, signal.SIGKILL)
         except OSError:
             pass  # it has just ended

@@ -6,7 +6,7 @@ node has told goes into the pages of those that start later, so that they can te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from ..clock import Clock
 from ..workers.messages.pages import put_before, take_page
@@ -18,8 +18,10 @@ from ..workers.worker_port import Exit
 class WorkRecords:
     """The starts of this node's workers, by local rank. `took` writes down a function of the core with what came of it."""
 
-    def __init__(self, clock: Clock, took: Callable[..., object]) -> None:
+    def __init__(self, clock: Clock, took: Callable[..., object], blamed: Container[int] = ()) -> None:
+        """`blamed` has the process ids of the workers that the hang watch has ended."""
         self._clock = clock
+        self._blamed = blamed
         self._took = took
         self._running: dict[int, tuple[Attempt, int, int | None]] = {}
         """How each worker was started that has not ended, which start of its rank in the round it was, and what had been
@@ -59,4 +61,8 @@ class WorkRecords:
         work = told(life, take_page(attempt.spec.environment.get(VARIABLE)))
         if work.step is not None:
             self._reached = max(work.step, work.step if self._reached is None else self._reached)
+        if exit.pid in self._blamed:
+            from ...core.trace.steps import HangEnd
+
+            self._took(HangEnd, attempt.round, rank, at)
         self._took(told, work)

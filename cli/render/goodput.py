@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...core.goodput import BUCKETS, TRAINING, Book, Cause, Kind, Loss, cause, losses
+from ...core.goodput import BUCKETS, TRAINING, Book, Cause, Kind, Loss, bucket, cause, losses
 from ...core.trace.plain import plain
 from ...core.world import Node
 from .text import table
@@ -25,7 +25,7 @@ def rendered(book: Book, known: Names) -> Iterator[str]:
     yield f"  {summary(book, known)}"
     kinds = Counter[tuple[str, Kind]]()
     for share, spent in book.shares.items():
-        kinds[share.bucket, cause(book, share).kind] += spent
+        kinds[bucket(book, share), cause(book, share).kind] += spent
     total = sum(kinds.values())
     rows = sorted(kinds.items(), key=lambda row: (_place(row[0][0]), -row[1], row[0][1].value))
     cells = [(bucket, kind.value, span(spent), percent(spent, total)) for (bucket, kind), spent in rows]
@@ -49,7 +49,7 @@ def summary(book: Book, known: Names) -> str:
     """Return the one line: "96.1 % running · 1.2 % starting · … · lost in all: 3 h 12 min of 2 nodes"."""
     buckets = Counter[str]()
     for share, spent in book.shares.items():
-        buckets[share.bucket] += spent
+        buckets[bucket(book, share)] += spent
     total, lost = sum(buckets.values()), sum(loss.total for loss in losses(book))
     order = sorted(buckets.items(), key=lambda each: (each[0] not in TRAINING, -each[1], each[0]))
     parts = [_part(bucket, spent, total, book, known) for bucket, spent in order if spent >= SHOWN_LEAST * total]
@@ -111,8 +111,8 @@ def job_data(job: str, book: Book, known: Names, agents: Mapping[Node, Any]) -> 
     shares = Counter[tuple[str, str]]()
     nodes: dict[Node, Counter[str]] = {}
     for share, spent in book.shares.items():
-        shares[share.bucket, cause(book, share).kind.value] += spent
-        nodes.setdefault(share.node, Counter())[share.bucket] += spent
+        shares[bucket(book, share), cause(book, share).kind.value] += spent
+        nodes.setdefault(share.node, Counter())[bucket(book, share)] += spent
     return {
         "job": job,
         "micros": sum(shares.values()),

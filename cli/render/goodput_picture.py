@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ...core.goodput import TRAINING, Book, Entry, Kind, Piece, Share, cause
+from ...core.goodput import TRAINING, Book, Entry, Kind, Piece, cause, share
 from .goodput import percent, span
 from .layout import LEFT, RIGHT, WIDTH
 from .svg import drawing, escaped, heading, swatch, swatch_width, words
@@ -34,6 +34,7 @@ COLOURS: Mapping[str, str] = {
     Kind.PROGRAM.value: "#a5d6a0",
     Kind.FIRST.value: "#9cc3e6",
     Kind.FAILURE.value: "#c62828",
+    Kind.HANG.value: "#6a1b9a",
     Kind.LOSS.value: "#f0a04b",
     Kind.UPSCALE.value: "#3f76b5",
     Kind.DRAIN.value: "#b39ddb",
@@ -69,7 +70,7 @@ def bars(entries: Iterable[tuple[int, Sequence[Entry]]], book: Book, title: str)
 
 
 def _what(piece: Piece, book: Book) -> str:
-    its = cause(book, Share(piece.node, piece.bucket, piece.reason, piece.job)).kind
+    its = cause(book, share(piece)).kind
     return piece.bucket if its is Kind.NONE else its.value
 
 

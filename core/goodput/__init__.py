@@ -8,8 +8,8 @@
 docs/operate.md lists the buckets and the causes.
 """
 
-from .account import Account, closed, cut, executed, heard, opened, stepped, worked
-from .book import Book, Cause, Loss, Share, added, booked, cause, jobs, losses, of_job
+from .account import Account, closed, cut, executed, heard, hung, opened, stepped, worked
+from .book import Book, Cause, Loss, Share, added, booked, bucket, cause, jobs, losses, of_job, share
 from .entries import BUCKETS, KINDS, TRAINING, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
 from .follower import Follower, follow, take
 
@@ -32,17 +32,20 @@ __all__ = [
     "Share",
     "added",
     "booked",
+    "bucket",
     "cause",
     "closed",
     "cut",
     "executed",
     "follow",
     "heard",
+    "hung",
     "jobs",
     "losses",
     "micros",
     "of_job",
     "opened",
+    "share",
     "stepped",
     "take",
     "worked",

@@ -81,7 +81,7 @@ def stepped(
         entries += _of_run(account)
         run = Run(now, reason, account.job, bool(run and (run.says_steps or run.speaking)))
     if run and run.end is None and not _runs(group):
-        run = evolve(run, end=now)
+        run = evolve(run, end=now, ended=before.world.round if before and before.world else None)
     if group is None:
         reason = Kind.UNKNOWN
     elif before and before.world and group.world is None:
@@ -115,6 +115,14 @@ def worked(account: Account, work: Worked) -> Taken:
     now, run = _now(account, work.at), account.run
     if run:
         account = evolve(account, run=evolve(run, works=(*run.works, work)))
+    return _goes_on(account, now, [])
+
+
+def hung(account: Account, rank: int, at: float) -> Taken:
+    """Take that the hang watch has ended the worker of this rank."""
+    now, run = _now(account, at), account.run
+    if run:
+        account = evolve(account, run=evolve(run, hung=(*run.hung, rank)))
     return _goes_on(account, now, [])
 
 
@@ -280,7 +288,8 @@ def _culprits(account: Account, commands: tuple[Command, ...]) -> Iterator[Culpr
     first = next((each.local_rank for each in commands if isinstance(each, Record)), None)
     known = account.run.failed if account.run else None
     rank = known if first is None else _rank(world, account.node, first)
-    yield Culprit(account.job, world.round, account.node, rank)
+    hung = account.run.hung if account.run else ()
+    yield Culprit(account.job, world.round, account.node, rank, is_hang=rank in hung)
 
 
 def _rank(world: World, node: Node, local_rank: int) -> int:

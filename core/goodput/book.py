@@ -20,12 +20,18 @@ from .entries import KINDS, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundE
 
 @frozen
 class Share:
-    """A node in a bucket for a reason; `job` is that of a reason that is a round."""
+    """A node in a bucket for a reason; `job` is that of a round. `tail`: as of a piece."""
 
     node: Node
     bucket: str
     reason: Reason
     job: str = ""
+    tail: int | None = None
+
+
+def share(piece: Piece) -> Share:
+    """Return where the time of this piece is booked."""
+    return Share(piece.node, piece.bucket, piece.reason, piece.job, piece.tail)
 
 
 @frozen
@@ -52,10 +58,10 @@ def booked(entries: Iterable[Entry], shift: int = 0) -> Book:
     meetings = dict[Node, Meeting]()
     for each in entries:
         match each:
-            case Piece(node, start, end, bucket, reason, job, awaits):
-                share = Share(node, bucket, reason, job)
-                shares[share] += end - start
-                began[share] = min(began.get(share, start + shift), start + shift)
+            case Piece(start=start, end=end, awaits=awaits):
+                its = share(each)
+                shares[its] += end - start
+                began[its] = min(began.get(its, start + shift), start + shift)
                 awaited.update(dict.fromkeys(awaits, end - start))
             case RoundEnd(job, round):
                 ends[job, round] = _surer(ends.get((job, round), each), each)
@@ -94,7 +100,7 @@ def _surer(one: RoundEnd, other: RoundEnd) -> RoundEnd:
 
 
 def _first(one: Culprit, other: Culprit) -> Culprit:
-    return min(one, other, key=lambda each: (each.rank is None, each.rank))
+    return min(one, other, key=lambda each: (not each.is_hang, each.rank is None, each.rank))
 
 
 def _last(one: Meeting, other: Meeting) -> Meeting:
@@ -135,18 +141,32 @@ class Cause:
     lost: tuple[str, ...] = ()
 
 
+def bucket(book: Book, share: Share) -> str:
+    """Return the bucket of this share, as far as the book knows."""
+    return "hanging" if _hung(book, share) else share.bucket
+
+
 def cause(book: Book, share: Share) -> Cause:
     """Return the cause of this share, as far as the book knows. A failure that a loss explains is a loss."""
-    if isinstance(share.reason, Kind):
-        return Cause(share.reason)
-    job, round = share.job, share.reason
-    if (end := book.ends.get((job, round))) is None:
-        return Cause(Kind.UNKNOWN, job, round)
+    round = share.tail if share.tail is not None and _hung(book, share) else share.reason
+    if isinstance(round, Kind):
+        return Cause(round)
+    if (end := book.ends.get((share.job, round))) is None:
+        return Cause(Kind.UNKNOWN, share.job, round)
     if end.why is Why.FAILED and end.by:
-        culprit = book.culprits.get((job, round, end.by))
-        return Cause(Kind.FAILURE, job, round, end.by, culprit.rank if culprit else None)
+        culprit = book.culprits.get((share.job, round, end.by))
+        kind = Kind.HANG if culprit and culprit.is_hang else Kind.FAILURE
+        return Cause(kind, share.job, round, end.by, culprit.rank if culprit else None)
     kind = Kind.DRAIN if end.is_drain and end.why is Why.LEFT else KINDS[end.why]
-    return Cause(kind, job, round, end.by, lost=end.lost if kind is Kind.LOSS else ())
+    return Cause(kind, share.job, round, end.by, lost=end.lost if kind is Kind.LOSS else ())
+
+
+def _hung(book: Book, share: Share) -> bool:
+    """Return True if the workers hung that made no progress any longer: their round's end was that of a hang."""
+    if share.tail is None or (end := book.ends.get((share.job, share.tail))) is None:
+        return False
+    culprit = book.culprits.get((share.job, share.tail, end.by)) if end.by else None
+    return end.why is Why.FAILED and culprit is not None and culprit.is_hang
 
 
 @frozen
@@ -172,7 +192,7 @@ def losses(book: Book) -> tuple[Loss, ...]:
     for share, micros in book.shares.items():
         its = cause(book, share)
         if its.kind not in NO_LOSS:
-            spent[its][share.bucket] += micros
+            spent[its][bucket(book, share)] += micros
             began[its] = min(began.get(its, book.began[share]), book.began[share])
     found = [Loss(its, began[its], buckets) for its, buckets in spent.items()]
     return tuple(

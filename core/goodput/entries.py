@@ -15,6 +15,7 @@ BUCKETS = (
     "training",
     "running",
     "recomputed",
+    "hanging",
     "starting",
     "stopping",
     "checking",
@@ -42,6 +43,8 @@ class Kind(Enum):
     """The node is on its way into its first world, which no end of a round made it join."""
     FAILURE = "failure"
     """A worker failed, or could not be started."""
+    HANG = "hang"
+    """No worker made progress, and the hang watch ended one."""
     LOSS = "loss"
     """A node fell silent, or its agent died."""
     UPSCALE = "upscale"
@@ -99,7 +102,7 @@ Reason: TypeAlias = Kind | int
 
 @frozen
 class Piece:
-    """The node was in one bucket from `start` to `end`. `job` names the job of a reason that is a round. `awaits` are the
+    """The node was in one bucket from `start` to `end`. `job` names the job of a round. `awaits` are the
     nodes that its round waited for."""
 
     node: Node
@@ -109,6 +112,8 @@ class Piece:
     reason: Reason
     job: str = ""
     awaits: tuple[Node, ...] = ()
+    tail: int | None = None
+    """The round whose end the node's workers made no progress before: they hung, if that end was a hang's."""
 
 
 @frozen
@@ -133,6 +138,8 @@ class Culprit:
     round: int
     node: Node
     rank: int | None
+    is_hang: bool = False
+    """The hang watch had ended that worker."""
 
 
 @frozen

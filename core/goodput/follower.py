@@ -11,10 +11,10 @@ from typing import assert_never
 from ..evolving import evolve
 from ..group import Group, Phase, begin, transition
 from ..group.state import Heart, Join, Start
-from ..trace.steps import Asked, CallStepped, Header, Started, Step, Stepped, Working
+from ..trace.steps import Asked, CallStepped, HangEnd, Header, Started, Step, Stepped, Working
 from ..values import frozen
 from ..work import Worked
-from .account import Account, cut, executed, heard, opened, stepped, worked
+from .account import Account, cut, executed, heard, hung, opened, stepped, worked
 from .entries import Entry
 
 
@@ -47,6 +47,8 @@ def take(follower: Follower, step: Step | None) -> tuple[Follower, tuple[Entry, 
             account, entries = stepped(account, event, _group(follower, step), commands, at)
         case Worked():
             account, entries = worked(account, step)
+        case HangEnd(rank=rank, at=at):
+            account, entries = hung(account, rank, at)
         case CallStepped():
             return follower, ()
         case other:

@@ -31,8 +31,12 @@ class Run:
     executed_at: int | None = None
     """When their processes were there."""
     end: int | None = None
+    ended: int | None = None
+    """The round in which it had its end."""
     failed: int | None = None
     """The rank of the first of them that failed."""
+    hung: tuple[int, ...] = ()
+    """The ranks of those that the hang watch has ended."""
     works: tuple[Worked, ...] = ()
     """What those of them came to that have ended."""
 
@@ -51,33 +55,37 @@ class _Part:
     start: int
     end: int
     busy: tuple[tuple[str, int], ...] = ()
+    tail: int | None = None
 
 
 def pieces(run: Run, node: Node, now: int) -> Iterator[Piece]:
     """Yield the pieces of a run that lasts until now, if it has no end."""
     for part in _parts(run, now if run.end is None else run.end):
-        job = run.job if isinstance(part.reason, int) else ""
+        job = run.job if isinstance(part.reason, int) or part.tail is not None else ""
         at = part.end - sum(spent for _, spent in part.busy)
         if at > part.start:
-            yield Piece(node, part.start, at, part.bucket, part.reason, job)
+            yield Piece(node, part.start, at, part.bucket, part.reason, job, tail=part.tail)
         for name, spent in part.busy:
             yield Piece(node, at, at + spent, name, Kind.PROGRAM)
             at += spent
 
 
 def _parts(run: Run, end: int) -> Iterator[_Part]:
-    """Yield the parts of a run with the busy time in each."""
+    """Yield the parts of a run with the busy time in each. The last one is what came after the last progress."""
     works_at, anew_at = _bounds(run, end)
-    work = "training" if run.speaking else "running"
+    last_at = _within(max((micros(work.last.at) for work in run.speaking if work.last), default=end), works_at, end)
+    work, again = ("training" if run.speaking else "running", Kind.NONE), ("recomputed", run.reason)
+    tail, anew_at = again if anew_at > last_at else work, min(anew_at, last_at)
     bounds = (
-        ("starting", run.reason, run.begin, works_at),
-        ("recomputed", run.reason, works_at, anew_at),
-        (work, Kind.NONE, anew_at, end),
+        ("starting", run.reason, run.begin, works_at, None),
+        (*again, works_at, anew_at, None),
+        (*work, anew_at, last_at, None),
+        (*tail, last_at, end, run.ended),
     )
     left = _busy(run)
-    for (bucket, reason, start, until), busy in zip(bounds, _shares(run), strict=True):
+    for (bucket, reason, start, until, ended), busy in zip(bounds, _shares(run), strict=True):
         spent, left = _spent(left, min(busy, until - start))
-        yield _Part(bucket, reason, start, until, spent)
+        yield _Part(bucket, reason, start, until, spent, ended)
 
 
 def _bounds(run: Run, end: int) -> tuple[int, int]:
@@ -118,16 +126,17 @@ def _busy(run: Run) -> tuple[tuple[str, int], ...]:
     return tuple(found.items())
 
 
-def _shares(run: Run) -> tuple[int, int, int]:
-    """Return the busy time before the first progress, until what had been done before was passed, and after."""
+def _shares(run: Run) -> tuple[int, ...]:
+    """Return the busy time before the first progress, until what had been done before was passed, until the last progress,
+    and after it."""
     if (work := _pace(run)) is None:
-        return 0, 0, 0
+        return 0, 0, 0, 0
     end = Mark(busy_s=_total(work))
     first = work.first or (Mark() if not run.says_steps else end)
-    passed = work.passed or (end if work.before is not None and work.step is not None else first)
-    bounds = [micros(mark.busy_s) for mark in (Mark(), first, passed, end)]
-    before, again, anew = (max(later - earlier, 0) for earlier, later in pairwise(bounds))
-    return before, again, anew
+    last = work.last or end
+    passed = work.passed or (last if work.before is not None and work.step is not None else first)
+    bounds = [micros(mark.busy_s) for mark in (Mark(), first, passed, last, end)]
+    return tuple(max(later - earlier, 0) for earlier, later in pairwise(bounds))
 
 
 def _spent(

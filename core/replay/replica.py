@@ -49,7 +49,7 @@ from ..rendezvous import (
     join,
 )
 from ..rendezvous import step as client_step
-from ..trace.steps import Asked, Calling, CallStepped, Header, Started, Step, Stepped, Worked, Working
+from ..trace.steps import Asked, Calling, CallStepped, HangEnd, Header, Started, Step, Stepped, Worked, Working
 from ..values import frozen
 from . import call_replica as of_calls
 from .difference import Differs, same, spelled
@@ -133,7 +133,7 @@ def taken(replica: Replica, step: Step) -> Replica:
             standing = replica.group.world.round if replica.group.world and replica.group.running else None
             same("workers started in round", round, standing, int | None)
             return replica
-        case Worked():
+        case Worked() | HangEnd():
             return replica
         case other:
             assert_never(other)

@@ -3,7 +3,8 @@
 A trace holds what went *into* the node's client and its group, and what the core decided. It does not hold the node's
 memory: the same functions derive that again from the same inputs. So a step is one function of the core with its arguments
 beside the node itself. A rank that calls a wrapped function is traced in the same way, with its call in place of the group.
-Two steps decide nothing: that workers were started (`Started`), and what one of them came to (`Worked`).
+Three steps decide nothing: that workers were started (`Started`), what one of them came to (`Worked`), and that the hang
+watch has ended it (`HangEnd`).
 """
 
 from __future__ import annotations
@@ -104,7 +105,16 @@ class Started:
     at: float
 
 
-Step: TypeAlias = Asked | Stepped | CallStepped | Started | Worked
+@frozen
+class HangEnd:
+    """The worker of this rank was ended by the hang watch."""
+
+    round: int
+    rank: int
+    at: float
+
+
+Step: TypeAlias = Asked | Stepped | CallStepped | Started | Worked | HangEnd
 
 
 ANSWERS = (Shown, Heartbeats, Counted, Proposals, Pushed)
@@ -138,6 +148,7 @@ STEPS: Mapping[Callable[..., Any], Callable[..., Step]] = {
     call_transition: CallStepped,
     Start: Started,
     worked: _itself,
+    HangEnd: HangEnd,
 }
 """The function of the core (or the command that was carried out) -> the step that records it."""
 

@@ -17,6 +17,7 @@ from jobs import Job, Jobs, asked, client_of, codes, end, only_in, prefix, run
 from launches import PROGRAMS, Launch, Launcher, Told
 from processes import comes_true, is_stopped
 from profiles import SOAK
+from replays import accounts
 
 from elastic.adapters.launch_settings import STACKS_SIGNAL
 from elastic.adapters.store.secret import Secret
@@ -25,6 +26,7 @@ from elastic.adapters.workers.start_up import StackHandler
 from elastic.adapters.workers.watch.py_spy import py_spy
 from elastic.adapters.workers.watch.stacks import see
 from elastic.cli.exit_codes import RENDEZVOUS
+from elastic.core.goodput import Kind, losses
 
 HANGS = PROGRAMS / "hangs.py"
 LINES = HANGS.read_text().splitlines()
@@ -212,7 +214,9 @@ def test_a_node_that_stops_its_workers_on_a_person_s_word_asks_for_no_stacks(lau
 
 
 @only_in("tcpstore")
-def test_a_job_that_hangs_is_restarted_by_a_failure_of_the_rank_for_which_all_others_wait(job: Jobs) -> None:
+def test_a_job_that_hangs_is_restarted_by_a_failure_of_the_rank_for_which_all_others_wait(
+    job: Jobs, launch: Launcher
+) -> None:
     made = job("2", "--nproc-per-node=2", "--hang-timeout=2", "--on-hang=restart")
     agents = made.nodes("ab", program=(HANGS, "asleep", "whole"))
     for agent, name in zip(agents, "ab", strict=True):
@@ -224,6 +228,8 @@ def test_a_job_that_hangs_is_restarted_by_a_failure_of_the_rank_for_which_all_ot
         assert (cause["rank"], cause["where"]) == (3, ODD["asleep"].removeprefix("at "))
         assert cause["message"].startswith("hang: no rank made progress for ")
         assert report["stacks"] == [{"place": STEP, "ranks": [0, 1, 2]}, {"place": ODD["asleep"], "ranks": [3]}]
+    hung = [loss.cause for loss in losses(accounts(launch.traces)) if loss.cause.kind is Kind.HANG]
+    assert [(cause.round, cause.rank) for cause in hung] == [(0, 3)]
 
 
 @pytest.mark.skipif(not SOAK, reason="minutes, for the soak")

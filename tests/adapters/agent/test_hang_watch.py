@@ -170,11 +170,12 @@ def test_a_worker_that_calls_for_progress_stands_still_when_it_calls_no_longer(t
 def test_the_rank_that_is_elsewhere_than_all_others_is_killed_with_a_word_why(tmp_path: Path) -> None:
     store = MemoryStore()
     backend = MemoryBackend(store, SystemClock())
-    with watched(tmp_path, [SLEEPS], HangSettings(0.4, restarts=True), store) as (told, running, _):
+    with watched(tmp_path, [SLEEPS], HangSettings(0.4, restarts=True), store) as (told, running, watch):
         standing = told.get()
         assert isinstance(standing, Stands)
         backend.notes.put(STACKS, node("b"), Stacks(node("b"), 0, ((1, "elsewhere"), (2, "elsewhere"))))
         assert running[0].wait() == -9
+        assert watch.blamed == {running[0].pid}
         while not isinstance(heard := told.get(), Hung) or heard.report.missing:
             pass
         assert heard.report.odd == 0

@@ -15,6 +15,7 @@ from elastic.adapters.workers.messages.progress import VARIABLE
 from elastic.adapters.workers.start.attempts import Attempt
 from elastic.adapters.workers.worker_port import Exit, WorkerSpec
 from elastic.core.ranks import Ranks, WorkerRanks
+from elastic.core.trace.steps import STEPS, HangEnd
 from elastic.core.work import Worked
 from elastic.core.world import Node
 
@@ -80,6 +81,17 @@ def test_a_worker_that_never_ran_or_is_collected_twice_is_not_told_of(tmp_path: 
     records.ended(Exit(1, 7, 0, 2.0, 1.0))
     records.ended(Exit(1, 7, 0, 2.0, 3.0))
     assert [(work.began_at, work.ended_at) for work in told] == [(2.0, 2.0)]
+
+
+def test_a_worker_that_the_hang_watch_has_ended_is_told_as_one_that_hung(tmp_path: Path) -> None:
+    told = list[object]()
+    records = WorkRecords(CLOCK, lambda function, *given: told.append(STEPS[function](*given)), {7})
+    records.begin(attempts(tmp_path, 0))
+    records.ended(Exit(0, 7, -9, 1.0, 2.0))
+    records.ended(Exit(1, 8, -15, 1.0, 2.0))
+    hung, *works = told
+    assert isinstance(hung, HangEnd) and (hung.round, hung.rank) == (0, 2)
+    assert [isinstance(work, Worked) for work in works] == [True, True]
 
 
 def test_the_highest_step_of_all_workers_is_what_was_reached(tmp_path: Path) -> None:

@@ -21,13 +21,16 @@ from elastic.core.goodput import (
     cut,
     executed,
     heard,
+    hung,
     micros,
     opened,
     stepped,
+    worked,
 )
 from elastic.core.group import Group, Settings, begin, transition
 from elastic.core.group.state import Beaten, Checked, Closed, Elapsed, Event, Exited, Gone, Over, Reaped, Signalled
 from elastic.core.rendezvous import Counted, Drain, End, Evict, Leave, Pushed, RendezvousState, Shown, Silent
+from elastic.core.work import Worked
 from elastic.core.world import Ending, Life, Notice, Verdict, Why
 
 A, B = node("a"), node("b")
@@ -289,6 +292,28 @@ def test_of_failures_that_stay_open_the_first_is_named() -> None:
 def test_of_workers_that_a_cut_trace_shows_no_start_of_none_is_named() -> None:
     reading = told(*RUN)
     account: Account = evolve(reading.account, run=None)
+    assert account.group
+    group, commands = transition(account.group, exited(0, 1, 5.0))
+    _, entries = stepped(account, exited(0, 1, 5.0), group, commands, 5.0)
+    assert [each for each in entries if isinstance(each, Culprit)] == [Culprit("", 0, A, 0)]
+
+
+def test_the_worker_that_the_hang_watch_has_ended_is_named_as_one_that_hung() -> None:
+    account = told(*RUN, 1.0).account
+    account, _ = hung(account, 0, 5.0)
+    account, _ = worked(account, Worked(0, 0, 0, False, 2.0, 5.0, 5.0))
+    found = list[object]()
+    for event in (exited(0, -9, 5.0), exited(1, -9, 5.0)):
+        assert account.group
+        group, commands = transition(account.group, event)
+        account, entries = stepped(account, event, group, commands, 5.0)
+        found += [each for each in entries if isinstance(each, Culprit)]
+    assert found == [Culprit("", 0, A, 0, is_hang=True)]
+    assert account.run and account.run.ended == 0
+
+
+def test_a_worker_that_failed_beside_one_that_hung_did_not_hang() -> None:
+    account, _ = hung(told(*RUN, 1.0).account, 1, 5.0)
     assert account.group
     group, commands = transition(account.group, exited(0, 1, 5.0))
     _, entries = stepped(account, exited(0, 1, 5.0), group, commands, 5.0)

@@ -22,10 +22,12 @@ from elastic.core.goodput import (
     Share,
     added,
     booked,
+    bucket,
     cause,
     jobs,
     losses,
     of_job,
+    share,
 )
 from elastic.core.world import Why
 
@@ -76,6 +78,24 @@ def test_the_word_of_the_last_register_counts() -> None:
 def test_of_two_workers_of_one_node_the_same_one_is_named_in_any_order() -> None:
     end, culprits = RoundEnd("job", 3, Why.FAILED, B), [Culprit("job", 3, B, rank) for rank in (None, 4, 2)]
     assert of(3, end, *culprits).rank == of(3, end, *reversed(culprits)).rank == 2
+
+
+def test_where_a_round_ended_by_a_hang_all_nodes_hung_since_their_last_progress() -> None:
+    end, hang = RoundEnd("job", 3, Why.FAILED, B), Culprit("job", 3, B, 7, is_hang=True)
+    its = Cause(Kind.HANG, "job", 3, B, 7)
+    assert of(3, end, hang) == its
+    tail = Piece(A, 5, 9, "training", Kind.NONE, "job", tail=3)
+    assert found(tail, end, hang) == ("hanging", its)
+    for told in ((end,), (end, Culprit("job", 3, B, 7)), (hang,), (RoundEnd("job", 3, Why.LOST, B), hang)):
+        assert found(tail, *told) == ("training", Cause(Kind.NONE))
+    assert found(tail, RoundEnd("job", 3, Why.FAILED, None), hang) == ("training", Cause(Kind.NONE))
+    book = booked((tail, Piece(B, 9, 11, "stopping", 3, "job"), end, hang))
+    assert [(loss.cause, dict(loss.buckets)) for loss in losses(book)] == [(its, {"hanging": 4, "stopping": 2})]
+
+
+def found(piece: Piece, *ends: RoundEnd | Culprit) -> tuple[str, Cause]:
+    book = booked((piece, *ends))
+    return bucket(book, share(piece)), cause(book, share(piece))
 
 
 def test_books_of_nodes_add_up() -> None:

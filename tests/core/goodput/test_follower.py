@@ -12,7 +12,7 @@ from elastic.core.goodput import follow, take
 from elastic.core.group import Phase
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import Join, MarkDone, Over, Start
-from elastic.core.trace.steps import CallStepped, Started, Stepped
+from elastic.core.trace.steps import CallStepped, HangEnd, Started, Stepped
 from elastic.core.work import Mark, Worked
 from elastic.core.world import Generation
 
@@ -70,8 +70,15 @@ def test_what_workers_came_to_is_taken_from_the_trace() -> None:
     ended_at = start.at + 9.0
     work = Worked(0, 1, 0, False, start.at, ended_at, ended_at, None, Mark(start.at + 2.0), None, Mark(start.at + 4.0))
     pieces = read(trace.header, (*trace.steps, work)).pieces
-    assert [piece.bucket for piece in pieces] == ["waiting", "starting", "training"]
-    assert pieces[-1].end - pieces[-1].start == 7_000_000
+    assert [piece.bucket for piece in pieces] == ["waiting", "starting", "training", "training"]
+    assert [piece.end - piece.start for piece in pieces[-2:]] == [2_000_000, 5_000_000]
+
+
+def test_the_hang_watch_s_end_of_a_worker_is_taken_from_the_trace() -> None:
+    trace = started().b.trace
+    steps = (*trace.steps, HangEnd(0, 1, 200.0))
+    assert (run := read(trace.header, steps).account.run) and run.hung == (1,)
+    assert read(trace.header, (HangEnd(0, 1, 200.0),)).account.run is None
 
 
 def test_a_run_after_one_that_told_of_progress_starts_until_it_tells_too() -> None:

@@ -74,7 +74,7 @@ def test_a_worker_that_never_passed_it_recomputed_to_its_end() -> None:
 
 def test_a_worker_that_tells_no_steps_recomputes_nothing_that_anybody_knows_of() -> None:
     silent = Worked(0, 0, 0, False, 1.0, 100.0, 100.0, 5, Mark(10.0), None, Mark(50.0))
-    assert told(silent) == [("starting", 7, 10.0), ("training", NONE, 90.0)]
+    assert told(silent) == [("starting", 7, 10.0), ("training", NONE, 40.0), ("training", NONE, 50.0)]
 
 
 def test_a_worker_that_starts_again_alone_changes_nothing() -> None:
@@ -94,8 +94,24 @@ def test_busy_time_is_taken_from_what_it_interrupted() -> None:
         ("compilation", PROGRAM, 3.0),
         ("recomputed", 7, 18.0),
         ("checkpoint", PROGRAM, 2.0),
-        ("training", NONE, 65.0),
-        ("checkpoint", PROGRAM, 5.0),
+        ("training", NONE, 56.0),
+        ("checkpoint", PROGRAM, 4.0),
+        ("training", NONE, 9.0),
+        ("checkpoint", PROGRAM, 1.0),
+    ]
+
+
+def test_what_came_after_the_last_progress_names_the_round_that_ended_then() -> None:
+    run = evolve(RUN, ended=3, works=(work(10.0, last=60.0), work(10.0, last=70.0, rank=1)))
+    assert [(each.bucket, each.end, each.tail, each.job) for each in pieces(run, node("a"), 0)] == [
+        ("starting", 10_000_000, None, "job"),
+        ("training", 70_000_000, None, ""),
+        ("training", 100_000_000, 3, "job"),
+    ]
+    again = evolve(RUN, ended=3, works=(work(10.0, last=60.0, before=5),))
+    assert [(each.bucket, each.end, each.tail) for each in pieces(again, node("a"), 0)][1:] == [
+        ("recomputed", 60_000_000, None),
+        ("recomputed", 100_000_000, 3),
     ]
 
 

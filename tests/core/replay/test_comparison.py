@@ -37,7 +37,7 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.replay.comparison import Replayed, replayed
 from elastic.core.trace.lines import traces
-from elastic.core.trace.steps import Asked, Started, Step, Stepped, Trace, Worked
+from elastic.core.trace.steps import Asked, HangEnd, Started, Step, Stepped, Trace, Worked
 from elastic.core.world import Ending, Verdict, Why
 
 PAIR, LOST = finished(), finished(restored())
@@ -192,8 +192,8 @@ def test_workers_start_in_the_round_that_the_group_is_in() -> None:
     assert difference(run) == ("workers started in round", "0", "null")
 
 
-def test_what_a_worker_came_to_decides_nothing() -> None:
-    work = Worked(0, 0, 0, standby=False, began_at=1.0, ended_at=2.0, at=3.0)
+@pytest.mark.parametrize("work", [Worked(0, 0, 0, False, 1.0, 2.0, 3.0), HangEnd(0, 0, 3.0)])
+def test_what_a_worker_came_to_decides_nothing(work: Step) -> None:
     run = replayed(evolve(TRACE, steps=(*TRACE.steps, work), lines=(*TRACE.lines, TRACE.lines[-1] + 1)))
     assert run.differs is None and run.ended
     assert (run.moments[-1].step, run.moments[-1].after) == (work, run.moments[-1].before)
