@@ -113,11 +113,12 @@ def jobs(book: Book) -> tuple[str, ...]:
 
 
 def of_job(book: Book, job: str) -> Book:
-    """Return the part of the nodes whose last job this is."""
+    """Return the part of the nodes whose last job this is. They may have waited for nodes without an account."""
     return evolve(
         book,
         shares={share: spent for share, spent in book.shares.items() if _job_of(book, share.node) == job},
         began={share: at for share, at in book.began.items() if _job_of(book, share.node) == job},
+        awaited={node: spent for node, spent in book.awaited.items() if _job_of(book, node) in (job, "")},
     )
 
 

@@ -137,6 +137,8 @@ def test_a_node_belongs_to_the_last_job_that_it_met() -> None:
         )
     )
     assert jobs(book) == ("", "new", "old")
+    waited = booked((Piece(A, 0, 2, "waiting", Kind.FIRST, awaits=(B, C)), Meeting(A, "new", 1), Meeting(B, "old", 1)))
+    assert (of_job(waited, "new").awaited, of_job(waited, "old").awaited) == ({C: 2}, {B: 2, C: 2})
     assert [of_job(book, job).shares for job in jobs(book)] == [
         {Share(node, "waiting", Kind.FIRST): spent} for node, spent in ((C, 4), (A, 2), (B, 3))
     ]
