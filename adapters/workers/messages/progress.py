@@ -52,7 +52,7 @@ _calls = 0
 _step = 0
 _saved = 0
 _passes_at: float = math.inf
-"""The step, written as one more, from which on an earlier start has been passed; inf: it has been, or there was none."""
+"""The lowest step that no earlier start had reached; inf: it has been passed, or no step had been reached."""
 _busy_s = 0.0
 _since = 0.0
 _place: int | None = None
