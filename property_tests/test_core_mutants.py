@@ -34,6 +34,8 @@ property, or are of what no simulated world draws, as programs. Directed tests k
 def test_each_mutant_and_each_reason_why_a_change_survives_is_about_a_text_that_is_there() -> None:
     """tools/cosmic.py tries all changes for hours. It would report the change as one without a reason."""
     assert list(mutation.drifted((*MUTANTS, *mutation.mutants(mutation.CALLS)))) == []
+    broken = Mutant("no Python", (mutation.Edit("values.py", "from __future__", "from from __future__"),), "")
+    assert any("invalid syntax" in line for line in mutation.drifted([broken])), "any test would kill it"
     rows = tomllib.loads(mutation.SURVIVORS.read_text())["survivor"]
     assert len({(row["file"], row["old"], row["new"]) for row in rows}) == len(rows)
 

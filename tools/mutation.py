@@ -123,11 +123,13 @@ def sources(mutant: Mutant) -> Mapping[str, str]:
 
 
 def drifted(those: Iterable[Mutant]) -> Iterator[str]:
-    """Yield a line for each mutant whose text is not there once, and for each survivor whose line is not there."""
+    """Yield a line for each mutant whose text is not there once, or that is no Python (which any test would catch), and for
+    each survivor whose line is not there."""
     for mutant in those:
         try:
-            sources(mutant)
-        except Drifted as reason:
+            for name, text in sources(mutant).items():
+                compile(text, name, "exec", dont_inherit=True)
+        except (Drifted, SyntaxError) as reason:
             yield f"mutant {mutant.name!r}: {reason}"
     for row in tomllib.loads(SURVIVORS.read_text())["survivor"]:
         line = row["old"] or row["new"]
