@@ -14,16 +14,20 @@ FAILED = 1
 RENDEZVOUS = 3
 UNFIT = 4
 DRAINED = 5
+FRUITLESS = 6
 SIGNALLED = 128
 
 
 def exit_code(outcome: Outcome, is_again: bool = False) -> int:
     """Return 0 for success, 1 for failure, 2 for usage, 3 for the rendezvous or its store, 4 for a node that stays
-    out because its check found it unfit or it cannot start workers, 5 for a drained node that has left, 128+n for signal
-    n. `is_again`: this node's last start took part in the job, and it counts if that has succeeded."""
+    out because its check found it unfit or it cannot start workers, 5 for a drained node that has left, 6 for a job
+    that made no progress, 128+n for signal n. `is_again`: this node's last start took part in the job, and it counts if
+    that has succeeded."""
     match outcome:
         case Verdict(Ending.SUCCEEDED):
             return SUCCEEDED
+        case Verdict(why=Why.FRUITLESS):
+            return FRUITLESS
         case Verdict():
             return FAILED
         case Refused(Why.CLOSED) if is_again:  # no other verdict refuses a node

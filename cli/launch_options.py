@@ -136,6 +136,13 @@ class LaunchOptions:
         "Set a node aside that was the first cause of K failures within S seconds, while the others are enough. It comes "
         "back after S seconds, and after twice as long each further time. [default: it stays]"
     )
+    give_up_after: int | None = FAILURES.option("K", values.rounds, own=True)(
+        "End the job with exit code 6 when K rounds in a row were ended by a lost node or its return, or by a failure, and "
+        "none of them grew as old as --progress-after. 0: never. [default: 10, and failures do not count]"
+    )
+    progress_after: float = FAILURES.option("S", values.some_seconds, default=300, own=True)(
+        "How old a round must grow until the losses before it count no longer for --give-up-after."
+    )
     restart_scope: values.RestartScope = FAILURES.option("group|rank", values.restart_scope, default="group", own=True)(
         "What a worker's failure restarts: the whole job, or that worker alone, at most --max-restarts times in a round of "
         "this node. For programs that restart inside their processes (elastic.inprocess)."

@@ -22,7 +22,8 @@ When a worker fails, all are stopped and, while --max-restarts allows it, starte
 A worker's whole process group dies with it, and all of them die with this command, whatever kills it.
 \b
 Exit codes:  0 succeeded · 1 failed · 2 a mistake in the command line · 3 the rendezvous or its store
-             4 this node is unfit · 5 this node was drained · 128+n stopped by signal n
+             4 this node is unfit · 5 this node was drained · 6 no progress: do not start the job again
+             128+n stopped by signal n
 """
 
 

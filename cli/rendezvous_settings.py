@@ -41,7 +41,9 @@ last of them first: another job of this host may have the next one as its --mast
 PEER_LINKS = "true"
 """Jobs of several nodes keep links unless somebody says otherwise."""
 _SCOPE = "--restart-scope="
-NO_KEYS = ("limits", "leased", "first_call_timeout", "max_node_failures")
+GIVE_UP_AFTER = 10
+"""After this many losses in a row a job ends if nobody says another number."""
+NO_KEYS = ("limits", "leased", "first_call_timeout", "max_node_failures", "progress_after")
 """Fields of the rendezvous' settings that are not for --rdzv-conf: an option or the store says them, or no launcher does."""
 
 
@@ -57,8 +59,13 @@ def rendezvous_settings(options: LaunchOptions) -> rendezvous.Settings:
         spans["max_node_failures"] = options.max_node_failures
     if options.last_call is not None:
         spans["last_call_timeout"] = options.last_call
+    asked, progress_after = options.give_up_after, options.progress_after
+    rounds = GIVE_UP_AFTER if asked is None else asked
     try:
-        made = rendezvous.Settings(rendezvous.Limits(*options.nnodes, options.max_restarts), **spans)
+        limits = rendezvous.Limits(
+            *options.nnodes, options.max_restarts, give_up_after=rounds, counts_failures=bool(asked)
+        )
+        made = rendezvous.Settings(limits, progress_after=progress_after, **spans)
         made = evolve(made, limits=evolve(made.limits, agreed=_agreed(options, made)))
     except ValueError as reason:
         raise Mistake(f"--rdzv-conf: {reason}") from None
@@ -69,7 +76,8 @@ def _agreed(options: LaunchOptions, made: rendezvous.Settings) -> str:
     """Return the options that all agents must be given alike. With other spans they would declare each other dead, and with
     other scopes their ranks would never meet."""
     beats = f"keep_alive_interval={made.keep_alive_interval:g},keep_alive_max_attempt={made.keep_alive_max_attempt}"
-    return f"{_SCOPE}{options.restart_scope} --rdzv-conf={beats}"
+    gives_up = "" if options.give_up_after is None else f" --give-up-after={options.give_up_after}"
+    return f"{_SCOPE}{options.restart_scope} --rdzv-conf={beats}{gives_up}"
 
 
 def alone(limits: rendezvous.Limits) -> group.Alone | None:

@@ -15,7 +15,7 @@ from ..adapters.workers.devices.count import count_devices, count_others
 from ..adapters.workers.start.programs import check_program
 from ..adapters.workers.worker_port import CannotStart
 from ..core.rendezvous.settings import FAILURES_MAX, FailureLimit
-from ..core.rendezvous.state import NODES_MAX
+from ..core.rendezvous.state import FRUITLESS_MAX, NODES_MAX
 from ..core.values import frozen
 from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX, NODE_RANK, NOTICE_MAX_S, RANK_POLICY
 from .mistakes import Mistake
@@ -281,6 +281,14 @@ def node_failures(text: str) -> FailureLimit:
         raise ValueError(
             f"write K/S, K failures (1 to {FAILURES_MAX}) within S seconds (more than 0), like --max-node-failures=3/600"
         ) from None
+
+
+def rounds(text: str) -> int:
+    """Read after how many rounds without progress a job gives up."""
+    number = whole(text)
+    if number > FRUITLESS_MAX:
+        raise ValueError(f"write a smaller number, {FRUITLESS_MAX} at most")
+    return number
 
 
 def stacks_signal(text: str) -> int | None:

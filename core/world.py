@@ -198,6 +198,8 @@ class Why(Enum):
 
     DONE = "done"
     """Every worker of every member succeeded."""
+    FRUITLESS = "no progress"
+    """As many rounds in a row as the limits allow were ended by losses, and none of them grew old."""
     CANNOT_START = "cannot start"
     """The program cannot be executed, so a restart cannot help."""
     ASKED = "asked"

@@ -9,9 +9,15 @@ from elastic.cli import places, tokens
 from elastic.cli.agent_settings import launch_settings, script_program
 from elastic.cli.launch import launch
 from elastic.cli.launch_options import LaunchOptions
+from elastic.core.rendezvous import Limits
 
 AGREED = "--restart-scope=group --rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=5"
 """What all agents of a job are given alike where nobody says anything."""
+
+
+def limits(least: int, most: int, restarts: int) -> Limits:
+    """Return the limits of a job of which nobody says anything else."""
+    return Limits(least, most, restarts, AGREED, give_up_after=10)
 
 
 def options(*arguments: str) -> LaunchOptions:

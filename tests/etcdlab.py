@@ -75,6 +75,7 @@ class Lab:
         host = self.network.hosts.get(name) or self.network.host(name)
         self.agents[name] = self.launch(
             *(f"--nnodes={self.nnodes}", f"--max-restarts={RESTARTS}", "--last-call=1000", f"--node-id={name}"),
+            "--give-up-after=0",  # faults come faster than rounds grow old
             *("--rdzv-backend=etcd", f"--rdzv-endpoint={self.cluster.endpoints}", f"--rdzv-id={RUN_ID}"),
             *(f"--rdzv-conf={self.conf}", *self.options, f"--report={self.report(name)}"),
             *(TRAINING, self.checkpoint),

@@ -13,7 +13,7 @@ from ...core.causes import Cause, choose, echo
 from ...core.group import Outcome, Stopped
 from ...core.group.state import Alone, Drained, Refused, Unawaited
 from ...core.ranks import Ranks
-from ...core.rendezvous import RendezvousState, Status
+from ...core.rendezvous import Ended, RendezvousState, Status
 from ...core.rendezvous.explain import Naming, naming
 from ...core.values import frozen
 from ...core.world import Ending, Fault, Node, Stacks, Unfit, Verdict, Why
@@ -124,7 +124,14 @@ class Report:
     def _last_cause(self) -> Cause | None:
         outcome = self.result.outcome
         has_failed = isinstance(outcome, Verdict) and outcome.ending is Ending.FAILED
+        has_failed = has_failed and not (self.fruitless and self.fruitless[-1].why is not Why.FAILED)
         return self.causes[-1] if has_failed and self.result.faults else None
+
+    @property
+    def fruitless(self) -> tuple[Ended, ...]:
+        """The ends of the rounds in a row without progress, if the job has ended because of them."""
+        gave_up = self._verdict is not None and self._verdict.why is Why.FRUITLESS
+        return self.result.state.fruitless if gave_up and self.result.state else ()
 
     @property
     def missing(self) -> tuple[Fault, ...]:
@@ -247,6 +254,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "failures": [_fault_as_json(fault, name) for fault in report.result.faults],
         "unfit": [unfit_as_json(unfit, name) for unfit in report.result.unfit],
         "set_aside": _set_aside(report.result.state, name),
+        "fruitless": [fruitless_as_json(ended, name) for ended in report.fruitless],
         "here": {
             "node": str(report.result.node),
             "exit_code": report.exit_code,
@@ -325,6 +333,11 @@ def _set_aside(state: RendezvousState | None, name: Naming) -> list[dict[str, An
         for node, seat in seats
         if (failing := seat.failing)
     ]
+
+
+def fruitless_as_json(ended: Ended, name: Naming) -> dict[str, Any]:
+    """Return the end of a round that was not old enough to be progress."""
+    return {"round": ended.round, "why": ended.why.value, "by": name(ended.by, ""), "lost": list(ended.lost)}
 
 
 def unfit_as_json(unfit: Unfit, name: Naming) -> dict[str, str]:

@@ -73,6 +73,8 @@ class LaunchSettings:
     master_port: int | None = DEFAULT
     max_restarts: int = DEFAULT
     max_node_failures: str | None = DEFAULT
+    give_up_after: int | None = DEFAULT
+    progress_after: float = DEFAULT
     grace: float = DEFAULT
     drain_signal: str | None = DEFAULT
     drain_file: str | None = DEFAULT

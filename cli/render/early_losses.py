@@ -15,6 +15,11 @@ _FIRST = 3
 _WHY = "perhaps its agent is killed together with its workers, as by memory.oom.group: look at its memory"
 
 
+def lost_again(name: str, number: int) -> str:
+    """Return the sentence of a node that was lost again and again, with the likely reason."""
+    return f"{name} was lost {count(number, 'time')} in a row, each soon after its start: {_WHY}"
+
+
 @define
 class EarlyLosses:
     """The early losses in a row of each node, by name. `ttl` is the silence after which a node is lost."""
@@ -31,5 +36,5 @@ class EarlyLosses:
         for name in sorted(lost):
             number = self._counts[name] = self._counts.get(name, 0) + 1
             if number % _FIRST == 0 and (number // _FIRST).bit_count() == 1:
-                said.append(f"{name} was lost {count(number, 'time')} in a row, each soon after its start: {_WHY}")
+                said.append(lost_again(name, number))
         return said

@@ -12,15 +12,17 @@ from ...adapters.workers.messages.error_files import end_sentence, exit_sentence
 from ...core.causes import echo
 from ...core.group import Stopped
 from ...core.group.state import Drained, Refused, Unawaited
-from ...core.rendezvous import Status
+from ...core.rendezvous import Ended, RendezvousState, Status
 from ...core.rendezvous.explain import named, set_aside
 from ...core.world import Ending, Fault, Origin, Verdict, Why
+from .early_losses import lost_again
 from .sentences import PLACES, RANKS, hang, told_places, who
 from .text import count, first_line, time_of_day
 
 CALLSTACK_LINES = 24
 TAIL_LINES = 10
 ECHOES = EARLIER = 3
+ROUNDS = 20
 MISSING = 3
 """How much of each is shown; the report's file has all."""
 
@@ -147,6 +149,9 @@ def _none_here(report: Report) -> list[str]:
 def _headline(report: Report, verdict: Verdict) -> str:
     if verdict.why is Why.CANNOT_START:
         return "FAILED: cannot start the program (no restart used)"
+    if verdict.why is Why.FRUITLESS:
+        those = count(len(report.fruitless), "round")
+        return f"FAILED: no progress in {those}, which losses ended (--give-up-after): do not start it again as it is"
     if verdict.why is Why.OPERATOR:
         return f"{verdict.ending.name} by an operator ({verdict.by.slot}) in round {verdict.round}"
     if verdict.ending is not Ending.FAILED:
@@ -157,7 +162,8 @@ def _headline(report: Report, verdict: Verdict) -> str:
 
 
 def _rows(report: Report, paths: Sequence[str]) -> list[str]:
-    rows = [*_cause(report), *_earlier(report), *_echoes(report)]
+    earlier = [] if report.fruitless else _earlier(report)
+    rows = [*_fruitless(report), *_cause(report), *earlier, *_echoes(report)]
     if report.others and report.over_budget:
         rows.append(("others", _others(report)))
     rows.extend(_stacks(report))
@@ -169,6 +175,29 @@ def _rows(report: Report, paths: Sequence[str]) -> list[str]:
         rows.extend(("hint", text) for text in _none_here(report))
     rows.extend(("details", path) for path in paths)
     return [f"  {title:<13} {text}" for title, text in rows]
+
+
+def _fruitless(report: Report) -> list[tuple[str, str]]:
+    """Return what each of the last rounds ended by that made no progress, and the nodes that were lost again and again."""
+    state, ends = report.result.state, report.fruitless
+    rows = [("before that", count(len(ends) - ROUNDS, "round"))] if len(ends) > ROUNDS else []
+    rows += [(f"round {each.round}", _end(each, state)) for each in ends[-ROUNDS:]]
+    often = sorted(state.losses.items(), key=lambda each: (-each[1], each[0])) if state and ends else []
+    return [*rows, *(("lost", lost_again(name, number)) for name, number in often[:PLACES] if number > 1)]
+
+
+def _end(ended: Ended, state: RendezvousState | None) -> str:
+    """Return what a round without progress ended by."""
+    by = who(ended.by, "", state)
+    match ended.why:
+        case Why.FAILED:
+            return f"a worker failed on {by}"
+        case Why.FENCED:
+            return f"{by} had lost the store, and stopped its workers"
+        case Why.LOST:
+            return f"{', '.join(ended.lost) or 'a node'} was lost"
+        case _:
+            return "a node came back that had been lost"
 
 
 def _cause(report: Report) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Any
 from attrs import asdict, field
 
 from ...adapters.clock import iso
-from ...adapters.report.launch_report import unfit_as_json
+from ...adapters.report.launch_report import fruitless_as_json, unfit_as_json
 from ...adapters.report.stack_records import grouped
 from ...adapters.store.notes import EarlyEnds, StandbyNote
 from ...adapters.workers.messages.error_files import end_sentence, exit_sentence
@@ -218,6 +218,7 @@ def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str,
             }
             for fault in job.faults
         ],
+        "fruitless": [fruitless_as_json(ended, name) for ended in state.fruitless],
         "stacks": _stacks(job.stacks),
         "unfit": [unfit_as_json(unfit, name) for unfit in job.unfit],
     }

@@ -71,6 +71,7 @@ KINDS: Mapping[Why, Kind] = {
     Why.LEFT: Kind.OPERATOR,
     Why.UPSCALE: Kind.UPSCALE,
     Why.FENCED: Kind.STORE,
+    Why.FRUITLESS: Kind.LOSS,
     Why.DONE: Kind.END,
     Why.CANNOT_START: Kind.FAILURE,
     Why.ASKED: Kind.OPERATOR,

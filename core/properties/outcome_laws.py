@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING
 
 from ..group import Phase, Stopped
 from ..group.state import KILL_S, Closed, Drained, Gone, Over, Refused, Unawaited
-from ..rendezvous import Arrive, Close, Complete, Drain, End, Held, Leave, Overdue, RendezvousState, Status
+from ..rendezvous import (
+    Arrive,
+    Close,
+    Complete,
+    Drain,
+    End,
+    Evict,
+    Held,
+    Leave,
+    Overdue,
+    Proceed,
+    RendezvousState,
+    Status,
+)
 from ..rendezvous.context import GROWN_RUNS, Handler
 from ..rendezvous.handlers import close, drain, join, leave, linger, watch
 from ..rendezvous.operations import LINGER_S
@@ -218,6 +231,10 @@ def _grown(state: RendezvousState) -> object:
     return (state.life, state.round) if grew else None
 
 
+def _after_losses(state: RendezvousState) -> object:
+    return (state.life, state.round) if state.complete and not state.closed and state.fruitless else None
+
+
 def _aside(me: Node, state: RendezvousState) -> object:
     seat = state.seats.get(me)
     return (state.life, seat.order) if seat is not None and seat.status is Status.ASIDE else None
@@ -225,9 +242,9 @@ def _aside(me: Node, state: RendezvousState) -> object:
 
 @law("a chore is done for which a span must be over", Decided)
 def O4(judge: Judge, it: Decided) -> Answers:
-    """Overdue, the last call and an upscale come no earlier than their span after the node saw the fact, no upscale while
-    a drained node is IN, and the next upscale, unless it fills the job, no earlier than 4 `upscale_after` after the node
-    saw the round of the last one, or half of `join_timeout` if that is shorter."""
+    """Overdue, the last call, an upscale and the end of fruitless rounds come no earlier than their span after the node saw
+    the fact, no upscale while a drained node is IN, and the next upscale, unless it fills the job, no earlier than 4
+    `upscale_after` after the node saw the round of the last one, or half of `join_timeout` if that is shorter."""
     held, me, at, past = it.held, it.held.node, it.at, judge.past(it.held.node)
     match it.edit:
         case Overdue():
@@ -238,6 +255,10 @@ def O4(judge: Judge, it: Decided) -> Answers:
             yield ARMED
             if not has_lasted(seen := past.seen(_quorum, at), _last_call(held)):
                 yield f"{me} ends the last call {seen:g} s after it saw the quorum"
+        case Proceed():
+            yield ARMED
+            if not has_lasted(seen := past.seen(_after_losses, at), held.settings.progress_after):
+                yield f"{me} says that a round has grown old, {seen:g} s after it saw it"
         case End(_, Why.UPSCALE):
             yield ARMED
             if held.state is not None and _waits_for_drained(held.state):
@@ -345,6 +366,21 @@ def O9(judge: Judge, it: Decided) -> Answers:
     seen = judge.past(held.node).seen(partial(_aside, held.node), it.at)
     if cooldown_s and not has_lasted(seen, cooldown_s):
         yield f"{held.node} comes back {seen:g} s after it was set aside, too soon"
+
+
+@law("a member of an old round with fruitless ones before it ends it", Decided)
+def O14(judge: Judge, it: Decided) -> Answers:
+    """A member ends no round for a loss or a newcomer that it has seen for `progress_after` and twice its patience, before
+    the fruitless rounds before that one count no longer."""
+    held, state, settings = it.held, it.held.state, it.held.settings
+    if state is None or held.mine != state.world_id or not isinstance(it.edit, Evict | End):
+        return
+    if _after_losses(state) is None or (isinstance(it.edit, End) and it.edit.why is not Why.UPSCALE):
+        return
+    yield ARMED
+    seen = judge.past(held.node).seen(_after_losses, it.at)
+    if seen > settings.progress_after + 2 * settings.patience + SLACK_S:
+        yield f"{held.node} ends a round that is {seen:g} s old, and fruitless ones before it still count"
 
 
 @law("a failed round is ended, or one by a member that owes a failure", Decided)

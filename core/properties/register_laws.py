@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..rendezvous import Arrive, Complete, Evict, RendezvousState, Restore, Status, Together
+from ..rendezvous import Arrive, Complete, Evict, Proceed, RendezvousState, Restore, Status, Together
 from ..rendezvous.actions import entrants
-from ..rendezvous.state import AWAY, status_of
+from ..rendezvous.state import AWAY, known_as, status_of
 from ..world import Ending, Life, Node, Profile, Verdict, Why, natural
 from .facts import Left, Wrote
 from .law import ARMED, EXCUSED, Answers, Holds, Law, law
@@ -433,16 +433,27 @@ B1 = verified(
     lambda was, now: not now.complete and now.over_budget,
     "No round is complete while the failures exceed the budget.",
 )
+B6 = verified(
+    "B6",
+    "a write leaves a fruitless round",
+    lambda was, now: bool(now.fruitless),
+    "A job is closed as FRUITLESS by the write that makes its fruitless rounds in a row as many as `give_up_after`, and by "
+    "no other, unless it is over the budget.",
+)
 B3 = verified(
     "B3",
     "a job is closed as failed, over its budget",
     lambda was, now: _has_failed(now.closed),
-    "A job is closed FAILED only over the budget with nobody EXPECTED, or because the program cannot be started.",
+    "A job is closed FAILED only over the budget with nobody EXPECTED, as FRUITLESS, or because the program cannot be "
+    "started.",
 )
 
 
+_EXCUSED = (Why.CANNOT_START, Why.FRUITLESS)
+
+
 def _has_failed(verdict: Verdict | None) -> bool:
-    return verdict is not None and verdict.ending is Ending.FAILED and verdict.why is not Why.CANNOT_START
+    return verdict is not None and verdict.ending is Ending.FAILED and verdict.why not in _EXCUSED
 
 
 @law("a round ends, or a failure is refunded", Wrote)
@@ -458,6 +469,25 @@ def B2(judge: Judge, it: Wrote) -> Answers:
     gone = [node for node in was.those(Status.EXPECTED, Status.LEAVING) if node not in now.seats and node != ended.by]
     if gone and ended.why is Why.FAILED and now.failures == was.failures:
         yield "the loss of a member is charged as the failure that it led to"
+
+
+@law("a round ends, or the fruitless rounds become others", Wrote)
+def B7(judge: Judge, it: Wrote) -> Answers:
+    """Where a job may give up, a round is fruitless that ends as LOST or FENCED, for the return of a node that was lost in
+    one, or as FAILED if failures count; no other is, and all count until a round is `progress_after` old."""
+    was, now = it.was, it.after
+    if not now.limits.give_up_after or (now.round == was.round and now.fruitless == was.fruitless):
+        return
+    yield ARMED
+    if now.round == was.round:
+        if not isinstance(it.edit, Proceed if was.complete else Evict | Arrive | Together):
+            yield f"{it.edit} of {it.node} changes which rounds were fruitless"
+        return
+    lost = {name for ended in was.fruitless for name in ended.lost}
+    returns = not lost.isdisjoint(known_as(was, was.wait_list))
+    assert now.ended is not None  # S6
+    if now.ended.why is Why.UPSCALE and (now.fruitless != was.fruitless) is not returns:
+        yield f"the round of {len(was.fruitless)} fruitless ones before ended for {', '.join(map(str, was.wait_list))}"
 
 
 @law("a write leaves failures", Wrote)

@@ -72,6 +72,13 @@ class Overdue:
 
 
 @frozen
+class Proceed:
+    """The complete round has grown old: the fruitless ones before it count no longer."""
+
+    round: int
+
+
+@frozen
 class Close:
     """Close the job with this verdict."""
 
@@ -121,7 +128,7 @@ class Together:
     proposals: Mapping[Node, Proposal]
 
 
-Edit = Arrive | Leave | End | Done | Reserve | Evict | Complete | Overdue | Close | Drain | Together
+Edit = Arrive | Leave | End | Done | Reserve | Evict | Complete | Overdue | Proceed | Close | Drain | Together
 
 
 @frozen

@@ -12,7 +12,22 @@ from typing import assert_never
 
 from ..evolving import evolve
 from ..world import Ending, Node, Notice, Profile, Verdict, Why
-from .actions import Arrive, Close, Complete, Done, Drain, Edit, End, Evict, Leave, Overdue, Proposal, Reserve, Together
+from .actions import (
+    Arrive,
+    Close,
+    Complete,
+    Done,
+    Drain,
+    Edit,
+    End,
+    Evict,
+    Leave,
+    Overdue,
+    Proceed,
+    Proposal,
+    Reserve,
+    Together,
+)
 from .rank_order import in_rank_order
 from .state import AWAY, LOST_MAX, MEMBERS, Ended, Failing, RendezvousState, Seat, Status, known_as, status_of
 
@@ -49,6 +64,9 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
         case Overdue(round):
             late = frozenset(state.expected)
             return _drop(state, late) if late and not state.complete and round == state.round else state
+        case Proceed(round):
+            grows_old = state.complete and round == state.round and status_of(state, me) in MEMBERS
+            return evolve(state, fruitless=()) if grows_old and state.fruitless else state
         case Close(verdict):
             return evolve(state, closed=verdict)
         case Drain(node, notice):
@@ -245,7 +263,8 @@ def _refunded(state: RendezvousState, dead: frozenset[Node]) -> RendezvousState:
         return state
     if not any(status_of(state, node) in _MISSED for node in dead - {ended.by}):
         return state
-    refunded = evolve(state, failures=state.failures - 1, ended=evolve(ended, why=Why.LOST))
+    lost = _recorded(state, evolve(ended, why=Why.LOST), state.limits.give_up_after > 0)
+    refunded = evolve(lost, failures=state.failures - 1)
     seat = state.seats.get(ended.by)
     if seat is None or seat.failing is None:
         return refunded
@@ -258,7 +277,24 @@ def _naming(state: RendezvousState, lost: Sequence[str]) -> RendezvousState:
     if ended is None:
         return state
     names = tuple(dict.fromkeys((*ended.lost, *lost)))
-    return evolve(state, ended=evolve(ended, lost=names[-LOST_MAX:]))
+    counts = any(each.round == ended.round for each in state.fruitless[-1:])
+    return _recorded(state, evolve(ended, lost=names[-LOST_MAX:]), counts)
+
+
+def _recorded(state: RendezvousState, ended: Ended, counts: bool) -> RendezvousState:
+    """Return the state with this end of the last round, which `counts` among the fruitless ones or does not."""
+    before = tuple([each for each in state.fruitless if each.round != ended.round])
+    return evolve(state, ended=ended, fruitless=(*before, ended) if counts else before)
+
+
+def _is_fruitless(state: RendezvousState, why: Why) -> bool:
+    """Return True if this end of the round counts: a loss, or a node that waits was lost in one of the rounds that do."""
+    limits = state.limits
+    if not limits.give_up_after:
+        return False
+    if why is Why.UPSCALE:
+        return bool(state.losses) and not state.losses.keys().isdisjoint(known_as(state, state.wait_list))
+    return why in (Why.LOST, Why.FENCED) or (why is Why.FAILED and limits.counts_failures)
 
 
 def _drop(state: RendezvousState, nodes: frozenset[Node]) -> RendezvousState:
@@ -284,7 +320,7 @@ def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[No
         status = Status.LEAVING if seat.notice else Status.EXPECTED
         seats[node] = seat if seat.status in _STAYS else seat.become(status)
     return evolve(
-        state,
+        _recorded(state, Ended(state.round, why, me), _is_fruitless(state, why)),
         round=state.round + 1,
         complete=False,
         completed_in=None,
@@ -294,7 +330,6 @@ def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[No
         target=sum(seat.status is Status.EXPECTED for seat in seats.values()),
         quorum_at=None,
         failures=state.failures + (why is Why.FAILED),
-        ended=Ended(state.round, why, me),
         stale_before=state.version + 1,
     )
 
@@ -305,6 +340,8 @@ def settle(state: RendezvousState, me: Node) -> RendezvousState:
         return state
     if state.complete:
         return _succeeded(state, me)
+    if state.gives_up and state.ended:
+        return evolve(state, closed=Verdict(Ending.FAILED, state.ended.round, state.ended.by, Why.FRUITLESS))
     state = _quorum(_called_back(_promoted(_set_aside(state))))
     if state.census[Status.EXPECTED]:
         return state

@@ -47,6 +47,7 @@ from .actions import Arrive, Done, Proposal
 from .state import (
     BASE_MAX,
     COOLDOWN_MAX_S,
+    FRUITLESS_MAX,
     LOST_MAX,
     NODES_MAX,
     Ended,
@@ -60,7 +61,7 @@ from .state import (
     note_columns,
 )
 
-FORMAT = 8
+FORMAT = 9
 BYTES_MAX = 8 * 2**20
 """The most bytes of a register, compressed or not. A larger value is refused unread."""
 PLAIN_MAX = 4_096
@@ -131,6 +132,8 @@ class _Limits(_Wire):
     max_nodes: Annotated[int, Meta(ge=1, le=NODES_MAX)]
     max_restarts: Count
     agreed: Text
+    give_up_after: Annotated[int, Meta(ge=0, le=FRUITLESS_MAX)]
+    counts_failures: bool
 
 
 class _Profile(_Wire, omit_defaults=True):
@@ -202,6 +205,7 @@ class _State(_Wire):
     quorum_at: Count | None
     failures: Count
     ended: _Ended | None
+    fruitless: Annotated[tuple[_Ended, ...], Meta(max_length=FRUITLESS_MAX)]
     stale_before: Count
 
 
@@ -273,7 +277,14 @@ def _to_wire(state: RendezvousState) -> _State:
         life=_life(state.life),
         base=state.base,
         version=state.version,
-        limits=_Limits(limits.min_nodes, limits.max_nodes, limits.max_restarts, limits.agreed),
+        limits=_Limits(
+            limits.min_nodes,
+            limits.max_nodes,
+            limits.max_restarts,
+            limits.agreed,
+            limits.give_up_after,
+            limits.counts_failures,
+        ),
         round=state.round,
         generation=state.generation,
         complete=state.complete,
@@ -285,9 +296,18 @@ def _to_wire(state: RendezvousState) -> _State:
         target=state.target,
         quorum_at=state.quorum_at,
         failures=state.failures,
-        ended=_Ended(ended.round, ended.why, _pair(ended.by), ended.lost) if ended else None,
+        ended=_ended_to_wire(ended) if ended else None,
+        fruitless=tuple(map(_ended_to_wire, state.fruitless)),
         stale_before=state.stale_before,
     )
+
+
+def _ended_to_wire(ended: Ended) -> _Ended:
+    return _Ended(ended.round, ended.why, _pair(ended.by), ended.lost)
+
+
+def _ended(wire: _Ended) -> Ended:
+    return Ended(wire.round, wire.why, Node(*wire.by), wire.lost)
 
 
 def _to_columns(seats: tuple[_Seat, ...]) -> _Columns:
@@ -397,7 +417,7 @@ def _from_wire(wire: _State) -> RendezvousState:
         job=wire.job,
         life=Life(*wire.life),
         base=wire.base,
-        limits=Limits(limits.min_nodes, limits.max_nodes, limits.max_restarts, limits.agreed),
+        limits=Limits(*astuple(limits)),
         version=wire.version,
         round=wire.round,
         generation=wire.generation,
@@ -410,7 +430,8 @@ def _from_wire(wire: _State) -> RendezvousState:
         target=wire.target,
         quorum_at=wire.quorum_at,
         failures=wire.failures,
-        ended=Ended(ended.round, ended.why, Node(*ended.by), ended.lost) if ended else None,
+        ended=_ended(ended) if ended else None,
+        fruitless=tuple(map(_ended, wire.fruitless)),
         stale_before=wire.stale_before,
     )
     if columns:

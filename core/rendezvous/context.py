@@ -34,6 +34,7 @@ class Fact(Enum):
     PART = "a newcomer waits without its whole party and there is room"
     GROWN = "the complete round began by an upscale"
     DEAD = "somebody seated is dead"
+    FRUITLESS = "the round is complete, and fruitless ones before it count"
     ASIDE = "my node is set aside"
     LATER = "a later start of my slot has a seat"
     BARRED = "nodes that have a seat keep me from one, if they live"

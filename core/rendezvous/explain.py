@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from ..world import Node, World, name_of
 from .state import RendezvousState, Seat, Status, known_as
 
+FRUITLESS_MIN = 3
+"""This many fruitless rounds in a row are worth a word."""
 NAMES_MAX = 8
 """The most nodes that a sentence names."""
 
@@ -47,7 +49,7 @@ def explain(state: RendezvousState | None, me: Node | None) -> str:
         why = set_aside(seat) if seat.status is Status.ASIDE else _seats_taken(state)
         return f"round {state.round}: spare, {why}"
     forms = _complete(state) if state.complete else _open(state) + _lost(state)
-    return f"round {state.round}: {forms}{_drained(state)}{_aside(state)}"
+    return f"round {state.round}: {forms}{_drained(state)}{_aside(state)}{_fruitless(state)}"
 
 
 def set_aside(seat: Seat) -> str:
@@ -122,6 +124,12 @@ def _aside(state: RendezvousState) -> str:
     """Name the nodes that are set aside."""
     those = state.those(Status.ASIDE) if state.census[Status.ASIDE] else ()
     return f" · set aside: {named(state, those)}" if those else ""
+
+
+def _fruitless(state: RendezvousState) -> str:
+    """Say how many rounds in a row made no progress, once they are a few."""
+    rounds, limit = len(state.fruitless), state.limits.give_up_after
+    return f" · no progress in {rounds} rounds, the job ends after {limit}" if rounds >= FRUITLESS_MIN else ""
 
 
 def _wanted(state: RendezvousState) -> str:

@@ -24,6 +24,7 @@ from .actions import (
     Leave,
     Over,
     Overdue,
+    Proceed,
     Reserve,
     Settled,
     Sync,
@@ -88,6 +89,8 @@ def watch(ctx: Context, deadline: float) -> Action:
         return Done(state.round)
     if ctx.status is Status.IN and ctx.held.reserve_in == state.world_id:
         return Reserve(state.round)
+    if ctx.now >= (old := ctx.due(Fact.FRUITLESS, ctx.settings.progress_after)):
+        return Proceed(state.round)
     if chore := _evict(ctx):
         return chore
     barrier = deadline if ctx.status is Status.DONE else math.inf
@@ -95,7 +98,7 @@ def watch(ctx: Context, deadline: float) -> Action:
         return Leave()
     if ctx.now >= (upscale := _upscale_at(ctx)):
         return End(state.round, Why.UPSCALE)
-    return Sync(min(barrier, upscale))
+    return Sync(min(barrier, upscale, old))
 
 
 def end(ctx: Context, deadline: float) -> Action:

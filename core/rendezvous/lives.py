@@ -120,4 +120,5 @@ def _kept(state: RendezvousState) -> tuple[object, ...]:
         state.policy,
         state.closed,
         state.ended,
+        state.fruitless,
     )

@@ -407,6 +407,8 @@ def _facts(held: Held, now: float) -> Mapping[Fact, object]:
             facts[Fact.NEWCOMER if state.party_is_whole else Fact.PART] = state.round
         if state.ended is not None and state.ended.why is Why.UPSCALE:
             facts[Fact.GROWN] = state.round
+        if state.fruitless:
+            facts[Fact.FRUITLESS] = state.round
     if dead(held, now):
         facts[Fact.DEAD] = True
     if held.node not in state.seats and (later := later_start(state, held.node)) in held.sightings.of:

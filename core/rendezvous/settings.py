@@ -94,6 +94,8 @@ class Settings:
     """Says by what a newcomer's program is compared with those of its role."""
     max_node_failures: FailureLimit | None = None
     """How often a node may be the first cause of a failure before it is set aside; None: as often as the job may restart."""
+    progress_after: float = _positive(300.0)
+    """A complete round that is this old makes progress: the fruitless rounds before it count no longer."""
     leased: bool = False
     """The store ends the heartbeat of a silent node by itself. So a heartbeat that exists is a sign of life."""
 

@@ -25,6 +25,8 @@ NODES_MAX = 4_096
 """The most seats of a register, whose size is bounded."""
 LOST_MAX = 8
 """The most nodes that the end of a round names as lost."""
+FRUITLESS_MAX = 100
+"""The most fruitless rounds in a row after which a job may end."""
 STAND_INS = 8
 """This many nodes read all heartbeats while the coordinator is silent."""
 BASE_MAX = 16
@@ -137,6 +139,10 @@ class Limits:
     max_nodes: int = field(default=1)
     max_restarts: int = field(default=0)
     agreed: str = field(default="")
+    give_up_after: int = field(default=0)
+    """The job ends after this number of fruitless rounds in a row. 0: it does not."""
+    counts_failures: bool = False
+    """A round that ends as FAILED is a fruitless one too."""
 
     @min_nodes.validator
     def _at_least_one(self, attribute: Attribute[int], value: int) -> None:
@@ -152,6 +158,11 @@ class Limits:
     def _not_negative(self, attribute: Attribute[int], value: int) -> None:
         if not 0 <= value < COUNT_MAX:
             raise ValueError(f"max_restarts: 0 or more and below {COUNT_MAX}, not {value}")
+
+    @give_up_after.validator
+    def _is_bounded(self, attribute: Attribute[int], value: int) -> None:
+        if not 0 <= value <= FRUITLESS_MAX:
+            raise ValueError(f"give_up_after: 0 to {FRUITLESS_MAX}, not {value}")
 
     @agreed.validator
     def _is_text(self, attribute: Attribute[str], value: str) -> None:
@@ -225,6 +236,8 @@ class RendezvousState:
     """The round since which no round has ended as FAILED: where workers restart alone, processes are as old as that."""
     policy: str = ""
     """The digest of the standing world's ranks, from the policy of the node that completed it; empty if it had no policy."""
+    fruitless: tuple[Ended, ...] = ()
+    """The ends of the fruitless rounds in a row: those that a loss ended, or the return of a node that was lost in them."""
     memo: Memo = beside()
     """What was worked out from this very value, and what `verify` has found about it."""
 
@@ -384,6 +397,16 @@ class RendezvousState:
     @property
     def over_budget(self) -> bool:
         return self.failures > self.limits.max_restarts
+
+    @property
+    def gives_up(self) -> bool:
+        """True if the job has had as many fruitless rounds in a row as its limits allow, and is within its budget."""
+        return 0 < self.limits.give_up_after <= len(self.fruitless) and not self.over_budget
+
+    @property
+    def losses(self) -> Mapping[str, int]:
+        """In how many of the fruitless rounds in a row each node was lost, by name."""
+        return Counter(name for ended in self.fruitless for name in ended.lost)
 
     @property
     def quorate(self) -> bool:

@@ -90,7 +90,16 @@ def _of_any(state: RendezvousState, known: RendezvousState | None) -> Iterator[F
         and (closed.ending is not Ending.CANCELLED or closed.by in state.seats)
     ):
         yield "V14", f"closed as {closed.ending.value} in an operator's name, by {closed.by}"
-    failed = closed is not None and closed.ending is Ending.FAILED and closed.why is not Why.CANNOT_START
+    gave_up = closed is not None and closed.why is Why.FRUITLESS
+    limit = state.limits.give_up_after
+    goes_round = 0 < limit <= len(state.fruitless) and state.failures <= state.limits.max_restarts
+    if gave_up is not goes_round and (gave_up or closed is None):
+        yield (
+            "B6",
+            f"{'closed' if gave_up else 'open'} with {len(state.fruitless)} fruitless rounds of {limit} in a row",
+        )
+    excused = (Why.CANNOT_START, Why.FRUITLESS)
+    failed = closed is not None and closed.ending is Ending.FAILED and closed.why not in excused
     if failed and (not state.over_budget or state.census[Status.EXPECTED]):
         budget = f"{state.failures} failures, {state.limits.max_restarts} restarts allowed"
         yield "B3", f"closed as failed within the budget or before everybody was back ({budget})"
@@ -202,10 +211,21 @@ def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Findi
         )
     if before.quorum_at is not None and after.quorum_at not in (None, before.quorum_at):
         yield "V11", f"the quorum moved from version {before.quorum_at} to {after.quorum_at}"
-    if after.failures == before.failures and after.ended == before.ended:
-        return
-    if not _is_refund(before, after):
+    is_as_before = after.failures == before.failures and after.ended == before.ended
+    is_refund = not is_as_before and _is_refund(before, after)
+    fruitless = _with_refunded(before, after) if is_refund else before.fruitless
+    if after.fruitless != fruitless and (after.fruitless or not before.complete):
+        yield "B7", f"{len(before.fruitless)} fruitless rounds became {len(after.fruitless)} within a round"
+    if not (is_as_before or is_refund):
         yield "B2", f"{before.failures} failures became {after.failures} within round {after.round}"
+
+
+def _with_refunded(before: RendezvousState, after: RendezvousState) -> tuple[Ended, ...]:
+    """Return the fruitless rounds, the last round among them, whose failure a loss has explained."""
+    ended = after.ended
+    if ended is None or not before.limits.give_up_after:
+        return before.fruitless
+    return (*(each for each in before.fruitless if each.round < ended.round), ended)
 
 
 def _is_refund(before: RendezvousState, after: RendezvousState) -> bool:
@@ -229,6 +249,10 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
         yield "V21", f"generation {before.generation} became {after.generation} by an end because {ended.why.value}"
     if after.failures != before.failures + (ended.why is Why.FAILED):
         yield "B2", f"{before.failures} failures became {after.failures} by an end because {ended.why.value}"
+    counts, may = _counting(before, ended), after.fruitless == (*before.fruitless, ended)
+    if not (may if counts else after.fruitless == before.fruitless or (may and counts is None)):
+        fruitless = f"{len(before.fruitless)} fruitless rounds became {len(after.fruitless)}"
+        yield "B7", f"{fruitless} by an end because {ended.why.value}"
     gone = _gone(before, after)
     rest = after.those(*_NOT_EXPECTED)
     if wrong := [node for node in rest if _comes_back(before.seats.get(node))]:
@@ -244,6 +268,15 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
         yield "V9", "a newcomer ended a round in which somebody is done"
     if ended.why in (Why.FAILED, Why.UPSCALE, Why.FENCED) and status_of(before, ended.by) not in MEMBERS:
         yield "V12", f"{ended.by} ended a round ({ended.why.value}) of which it is no member"
+
+
+def _counting(before: RendezvousState, ended: Ended) -> bool | None:
+    """Return True if this end makes its round a fruitless one; None: that depends on who has come back."""
+    limits = before.limits
+    counting = (Why.LOST, Why.FENCED, *([Why.FAILED] if limits.counts_failures else []))
+    if ended.why is Why.UPSCALE and limits.give_up_after and before.fruitless:
+        return None
+    return limits.give_up_after > 0 and ended.why in counting
 
 
 _NOT_EXPECTED = tuple(status for status in Status if status is not Status.EXPECTED)

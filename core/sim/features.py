@@ -63,6 +63,11 @@ def _alone(choose: Choose, setting: Setting) -> Mapping[str, Any]:
     return {"enters": int(choose(3) > 0), "codes": int(choose(3) > 0)}
 
 
+def _circling(choose: Choose, setting: Setting) -> Mapping[str, Any]:
+    """Draw if failures count, too."""
+    return {"counts_failures": choose(2)}
+
+
 def _slowly(choose: Choose, setting: Setting) -> Mapping[str, Any]:
     spans = ("last_call", "overdue", "upscale", "barrier", "fence", "window", "hang")
     return {"join": LONG_S, **{name: getattr(setting, name) * SLOWER for name in spans}}
@@ -74,6 +79,7 @@ FEATURES: Mapping[str, Feature] = {
     "fence": Feature(3, "fence", (3.0,), lambda choose, setting: {"attempts": 5}, plain=True),
     "barrier": Feature(3, "barrier", (2.0,), plain=True),
     "set-aside": Feature(3, "node_failures", (1, 1, 1, 2), _strictly, plain=True),
+    "give-up": Feature(3, "give_up", (1, 2, 2, 3), _circling),
     "checks": Feature(4, "checks", (1,), plain=True),
     "notices": Feature(3, "notices", (1,), plain=True),
     "tail": Feature(5, "tail", (0.5, 3.0)),

@@ -18,6 +18,7 @@ from ..rendezvous import (
     Evict,
     Leave,
     Overdue,
+    Proceed,
     RendezvousState,
     Reserve,
     Restore,
@@ -62,6 +63,8 @@ def verb(edit: Deed) -> str:
             return f"completes round {round}"
         case Overdue(round):
             return f"waits no longer in round {round}"
+        case Proceed(round):
+            return f"says that round {round} has grown old"
         case Together(proposals):
             return f"writes for {', '.join(map(name, proposals))}"
         case Close(verdict):

@@ -30,7 +30,7 @@ SETTLE_ROUNDS = 3
 L2 = Law(
     "L2",
     "In a healed world every live node comes into the one complete world, becomes a spare that is not set aside, or is "
-    "told the end, within a bound.",
+    "told the end, and no fruitless round counts any longer, within a bound.",
     "the world is healed",
 )
 
@@ -123,6 +123,7 @@ def patience(setting: Setting) -> float:
         setting.upscale,
         2 * setting.longest_grace,
         4 * ANSWER_TIMEOUT_S,
+        setting.rendezvous.progress_after if setting.give_up else 0.0,
     )
     return SETTLE_ROUNDS * (sum(spans) + setting.barrier)
 
@@ -168,7 +169,7 @@ def rests(world: World) -> bool:
     register = world.store.register
     if register is not None and register.closed:
         return is_over(world)
-    if register is not None and register.census[Status.ASIDE]:
+    if register is not None and (register.census[Status.ASIDE] or register.fruitless):
         return False
     enough = sum(1 for _ in world.living()) >= world.setting.min
     return enough and all(_rests(world, process) for process in world.living())

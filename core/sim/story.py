@@ -25,6 +25,8 @@ from .kinds import Kind
 
 OPERATIONS_MAX = 100_000
 SPAN_MAX = 1e6
+PROGRESS_BEATS = 8
+"""A round that has lasted for this many heartbeats makes progress."""
 
 
 class StoryError(ValueError):
@@ -129,6 +131,11 @@ class Setting:
     """The same where the agent itself was signalled. 0: as long as `grace`."""
     fence: float = 0.0
     """The age of the last acknowledged heartbeat at which workers are killed. 0: never."""
+    give_up: int = field(default=0, validator=_at_least(0))
+    """The job ends after this number of fruitless rounds in a row; a round of `PROGRESS_BEATS` heartbeats is none. 0: it
+    does not."""
+    counts_failures: int = field(default=0, validator=_no_or_yes)
+    """1: a failure makes a round fruitless, too."""
     helping: int = field(default=8, validator=_at_least(1))
     """When more nodes than this have the same to write, one writes for all."""
     links: int = field(default=0, validator=_no_or_yes)
@@ -192,7 +199,9 @@ class Setting:
 
     @property
     def limits(self) -> Limits:
-        return Limits(self.min, self.max, self.restarts)
+        return Limits(
+            self.min, self.max, self.restarts, give_up_after=self.give_up, counts_failures=bool(self.counts_failures)
+        )
 
     @property
     def rendezvous(self) -> Settings:
@@ -211,6 +220,7 @@ class Setting:
             max_node_failures=FailureLimit(self.node_failures, self.window) if self.node_failures else None,
             party_timeout=self.party_wait,
             same_program=Comparison.ARGUMENTS if self.named > 1 else Comparison.NAME,
+            **({"progress_after": PROGRESS_BEATS * self.interval} if self.give_up else {}),
         )
 
     @property

@@ -18,7 +18,7 @@ from .chance import Choose, one
 from .features import FEATURES, LONG_S, SLOWER, featured
 from .kinds import GAPS_S, Kind, Needs, On, Pool, pool
 from .simulation import World
-from .story import Backend, Operation, Setting, parsed_operation
+from .story import PROGRESS_BEATS, Backend, Operation, Setting, parsed_operation
 
 DRAWN = tuple(kind for kind in Kind if kind.row.pool)
 """All operations that may be drawn."""
@@ -249,6 +249,10 @@ def _bursts_of(setting: Setting, slot: str, losses: int) -> Iterator[str]:
         yield f"fail {{0}}; fail {{0}}; fail {{0}}; pass {HEARD_S + 2:g}"
     if setting.shutdown:
         yield f"hang {{0}}; drain {{0}}; pass {setting.shutdown:g}"
+    if setting.give_up:
+        yield "crash {1}; start {1}; pass 2.02; crash {1}; start {1}; pass 2.02"
+        yield f"crash {{1}}; start {{1}}; pass {(PROGRESS_BEATS + 2) * setting.interval:g}; crash {{1}}; start {{1}}"
+        yield "crash {1}; pass 6; start {1}; pass 2.02; crash {1}; pass 6; start {1}; pass 2.02"
     if setting.party > 1:
         first = setting.slots.index(slot) // setting.party * setting.party
         crashes = "; ".join(f"crash {each}" for each in setting.slots[first : first + setting.party])

@@ -14,6 +14,7 @@ from ..rendezvous import (
     Evict,
     Leave,
     Overdue,
+    Proceed,
     RendezvousState,
     Restore,
     Status,
@@ -106,6 +107,8 @@ def _rounds(before: RendezvousState, edit: Edit, completes: bool, after: Rendezv
         yield from _closed(after.closed, edit)
     if after.round > before.round and after.ended:
         yield f"end by {after.ended.why.value}"
+        if after.ended.why is Why.UPSCALE and len(after.fruitless) > len(before.fruitless):
+            yield "a round ends for the return of a lost node"
         if before.census[DONE]:
             yield "a done node called back"
         if before.census[RESERVE]:
@@ -117,6 +120,8 @@ def _rounds(before: RendezvousState, edit: Edit, completes: bool, after: Rendezv
 def _closed(closed: Verdict, edit: Edit) -> Iterator[str]:
     if closed.ending is Ending.FAILED and closed.why is Why.CANNOT_START:
         yield "closed FAILED, cannot start"
+    elif closed.why is Why.FRUITLESS:
+        yield "closed FAILED: no progress"
     elif closed.ending is Ending.FAILED:
         returns = isinstance(edit, Arrive | Together)
         yield "closed FAILED at the last return" if returns else "closed FAILED by a dropped seat"
@@ -137,6 +142,8 @@ def _seats(before: RendezvousState, edit: Edit, me: Node, after: RendezvousState
                 yield "a done node dies"
             if any(seat.status is EXPECTED and node not in after.seats for node, seat in before.seats.items()):
                 yield "EXPECTED dropped as dead"
+        case Proceed():
+            yield "fruitless rounds count no longer"
         case Overdue():
             yield "EXPECTED dropped as overdue"
         case Leave():

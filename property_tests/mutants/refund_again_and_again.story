@@ -1,8 +1,10 @@
 # refund again and again
-# B2: b join: 1 failures became 0 within round 1
-world nodes=2 max=2
+# B2: a join: 1 failures became 0 within round 1
+world min=1 max=3 restarts=3
 start a
 start b
-pass 1
+start c
+pass 3
 fail b
-crash a
+crash c
+pass 20

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 from attrs import evolve
-from worlds import arrived, register, running, with_one_aside
+from worlds import arrived, circles, register, running, with_one_aside
 
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.report.launch_report import Report, Result
@@ -17,6 +17,7 @@ from elastic.adapters.report.worker_ends import How, WorkerEnd
 from elastic.adapters.terminal import printed
 from elastic.adapters.workers.messages.error_files import exit_sentence
 from elastic.cli.exit_codes import exit_code
+from elastic.cli.render.early_losses import lost_again
 from elastic.cli.render.ending import render_report
 from elastic.cli.render.sentences import PLACES
 from elastic.core import group, rendezvous
@@ -24,7 +25,7 @@ from elastic.core.group import Outcome, Stopped
 from elastic.core.group.state import Alone, Drained, Refused, Unawaited
 from elastic.core.node import CAME_LATE
 from elastic.core.ranks import Ranks, WorkerRanks
-from elastic.core.rendezvous import RendezvousState
+from elastic.core.rendezvous import Ended, RendezvousState
 from elastic.core.world import Ending, Fault, Node, Origin, Stacks, Verdict, Why
 
 ME = Node("gpu-02", 1)
@@ -468,6 +469,38 @@ def test_a_hang_that_was_suspected_last_has_a_row() -> None:
         f"round 0: no rank of this node made progress for 61.2 s · ranks 0, 1 {STEP} · rank 2 asleep · the odd "
         f"one is rank 2 on {ME.slot} · rank 1 is busy beyond its limit (checkpoint) · no hang is known on b"
     )
+
+
+def test_a_job_that_went_in_circles_says_what_each_round_ended_by_and_who_was_lost_again_and_again() -> None:
+    state = circles(3)
+    assert state.closed
+    assert told(state.closed, FAULT, state=state, paths=("logs/report.json",)) == text(
+        f"""
+        FAILED: no progress in 3 rounds, which losses ended (--give-up-after): do not start it again as it is
+          round 0       b was lost
+          round 1       b was lost
+          round 2       b was lost
+          lost          {lost_again("b", 3)}
+          details       logs/report.json
+        """
+    )
+
+
+def test_each_end_of_a_round_without_progress_has_its_words_and_of_many_the_last_ones_are_shown() -> None:
+    a, b = Node("a", 1), Node("b", 1)
+    ends = (Ended(1, Why.LOST, a), Ended(2, Why.UPSCALE, a), Ended(3, Why.FENCED, b), Ended(4, Why.FAILED, b))
+    many = (*(Ended(round, Why.LOST, a, ("b",)) for round in range(-20, 0)), *ends)
+    verdict = Verdict(Ending.FAILED, 4, b, Why.FRUITLESS)
+    told_of = told(verdict, evolve(FAULT, round=4), state=evolve(circles(2, give_up=99), fruitless=many)).splitlines()
+    assert told_of[1] == "  before that   4 rounds"
+    assert told_of[18:23] == [
+        "  round 1       a node was lost",
+        "  round 2       a node came back that had been lost",
+        "  round 3       b had lost the store, and stopped its workers",
+        "  round 4       a worker failed on b",
+        f"  lost          {lost_again('b', 20)}",
+    ]
+    assert told_of[23].startswith("  first cause   ")
 
 
 def test_the_report_names_the_nodes_that_are_set_aside_of_many_the_last_ones() -> None:

@@ -22,9 +22,10 @@ ME = Node("n", 1)
 
 
 @pytest.mark.parametrize("why", Why)
-def test_success_is_0_and_every_other_verdict_is_1(why: Why) -> None:
+def test_success_is_0_no_progress_is_6_and_every_other_verdict_is_1(why: Why) -> None:
     codes = {ending: exit_code(Verdict(ending, 0, ME, why)) for ending in Ending}
-    assert codes == {Ending.SUCCEEDED: 0, Ending.FAILED: 1, Ending.CANCELLED: 1, Ending.LIMIT: 1}
+    other = 6 if why is Why.FRUITLESS else 1
+    assert codes == {Ending.SUCCEEDED: 0, Ending.FAILED: other, Ending.CANCELLED: other, Ending.LIMIT: other}
 
 
 @pytest.mark.parametrize("why", Why)
@@ -43,7 +44,7 @@ def test_the_manual_names_every_exit_code() -> None:
     codes = [
         str(code) for name, code in vars(exit_codes).items() if name.isupper() and name not in ("SIGNALLED", "USAGE")
     ]
-    assert len(codes) == 5 and all(f" {code} " in told for code in (*codes, "2", "128+n"))
+    assert len(codes) == 6 and all(f" {code} " in told for code in (*codes, "2", "128+n"))
 
 
 @pytest.mark.parametrize("command", ["launch", *LATER])

@@ -31,4 +31,4 @@ def test_the_exit_codes_stay_apart_however_they_are_wrapped(
     monkeypatch.setenv("COLUMNS", "60")
     run(["launch", "--help"])
     told = " ".join(capfd.readouterr().out.partition("Exit codes:")[2].split())
-    assert [each.split()[0] for each in told.split(" · ")] == ["0", "1", "2", "3", "4", "5", "128+n"]
+    assert [each.split()[0] for each in told.split(" · ")] == ["0", "1", "2", "3", "4", "5", "6", "128+n"]

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from attrs import evolve
 from narration import FAULT
-from worlds import arrived, edited, node, profile, register, running, with_one_aside
+from worlds import arrived, circles, edited, node, profile, register, running, with_one_aside
 
 from elastic.adapters.clock import iso
 from elastic.adapters.store.notes import EarlyEnds
@@ -63,6 +63,13 @@ def test_ranks_that_ended_with_0_while_others_run_on_are_named_over_all_nodes() 
 def test_a_program_is_told_the_labels_of_each_node() -> None:
     state = edited(register("1", 1), "a", Arrive(evolve(profile("a"), labels=(("node_rank", "0.0"), ("rack", "r7")))))
     assert data(Job("job", "store", state), state)["nodes"][0]["labels"] == {"node_rank": "0.0", "rack": "r7"}
+
+
+def test_rounds_without_progress_are_told_while_they_count() -> None:
+    state = circles(3, give_up=10)
+    assert " · no progress in 3 rounds, the job ends after 10 · " in lines(Job("job", "store", state), state)[0]
+    told = data(Job("job", "store", state), state)["fruitless"]
+    assert told == [{"round": round, "why": "lost", "by": "b", "lost": ["b"]} for round in range(3)]
 
 
 def test_a_node_that_is_set_aside_is_named_with_the_reason_and_the_time() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commandlines import AGREED
+from commandlines import limits
 
 from elastic.adapters.launch_settings import (
     HANDLED,
@@ -30,7 +30,7 @@ from elastic.cli.main import run
 from elastic.cli.mistakes import Mistake
 from elastic.cli.option import Option
 from elastic.core.hangs import HangSettings
-from elastic.core.rendezvous import Comparison, FailureLimit, Limits
+from elastic.core.rendezvous import Comparison, FailureLimit
 from elastic.core.world import Endpoint
 
 Parse = Callable[..., LaunchSettings]
@@ -51,7 +51,7 @@ def test_the_defaults(settings: Parse) -> None:
     made = settings("train.py")
     assert made.program == Program(Kind.SCRIPT, "train.py", (), sys.executable)
     assert (made.local_world_size, made.role, made.slot, made.address) == (1, "default", None, "localhost")
-    assert made.rendezvous.limits == Limits(1, 1, 0, AGREED)
+    assert made.rendezvous.limits == limits(1, 1, 0)
     assert made.store == "in memory"
     assert (made.rendezvous.last_call_timeout, made.rendezvous.ttl, made.group.fence) == (5.0, 5.0, None)
     assert (made.group.grace, made.group.shutdown_timeout) == (30.0, 30.0)
@@ -99,7 +99,7 @@ def test_every_argument_after_the_script_belongs_to_it(settings: Parse) -> None:
     arguments = ("--nnodes=9", "-h", "--no-such-option", "--", "--max-restarts", "1")
     made = settings("--max-restarts=2", "train.py", *arguments)
     assert isinstance(made.program, Program) and made.program.arguments == arguments
-    assert made.rendezvous.limits == Limits(1, 1, 2, AGREED)
+    assert made.rendezvous.limits == limits(1, 1, 2)
 
 
 def test_the_script_is_not_taken_from_a_variable(settings: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +135,17 @@ def test_the_limit_of_a_node_s_failures_is_a_number_and_a_span(settings: Parse) 
     made = settings("--max-node-failures=3/600", "x").rendezvous
     assert made.max_node_failures == FailureLimit(3, 600.0)
     assert settings("x").rendezvous.max_node_failures is None
+
+
+@pytest.mark.parametrize(("given", "rounds", "counts"), [("3", 3, True), ("100", 100, True), ("0", 0, False)])
+def test_a_job_gives_up_after_ten_losses_in_a_row_or_as_is_said_and_then_failures_count_too(
+    settings: Parse, given: str, rounds: int, counts: bool
+) -> None:
+    made = settings(f"--give-up-after={given}", "--progress-after=60", "x").rendezvous
+    assert (made.limits.give_up_after, made.limits.counts_failures, made.progress_after) == (rounds, counts, 60.0)
+    assert made.limits.agreed.endswith(f" --give-up-after={given}")
+    usual = settings("x").rendezvous
+    assert (usual.limits.give_up_after, usual.limits.counts_failures, usual.progress_after) == (10, False, 300.0)
     for text in ("3", "0/9", "3/0", "3/", "/9", "3/9/9", "-1/9", "1001/9", "3/inf", "a/b"):
         with pytest.raises(ValueError, match=r"^write K/S, "):
             values.node_failures(text)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import commandlines
 import pytest
-from commandlines import AGREED
+from commandlines import limits
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.launch_settings import LaunchSettings
@@ -15,7 +15,7 @@ from elastic.adapters.store.connection import MemoryConnection, TCPStoreConnecti
 from elastic.adapters.store.tcpstore.wire import Address
 from elastic.cli import places, values
 from elastic.cli.places import Place
-from elastic.core.rendezvous import Limits, Settings
+from elastic.core.rendezvous import Settings
 
 ELSEWHERE = "192.0.2.1"
 """An address for documentation: no host has it."""
@@ -87,14 +87,14 @@ def test_a_static_job_meets_at_its_master_and_node_rank_0_serves_the_store(
 
 def test_a_static_job_grows_and_shrinks_as_nnodes_says_and_has_a_slot_for_each_rank(settings: Parse) -> None:
     made = settings("--nnodes=1:3", "--node-rank=2", "--master-addr=a", "x")
-    assert made.rendezvous.limits == Limits(1, 3, 0, AGREED)
+    assert made.rendezvous.limits == limits(1, 3, 0)
     assert (made.slot, made.place, made.run_id, made.store) == ("2", (2,), "none", "a:29500")
     assert settings("--nnodes=2", "--node-rank=1", "--node-id=n7", "x").slot == "n7"
 
 
 def test_a_node_rank_is_a_hint_for_c10d(settings: Parse) -> None:
     made = settings("--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost", "--node-rank=1", "x")
-    assert (made.slot, made.place, made.rendezvous.limits) == (None, (1,), Limits(1, 2, 0, AGREED))
+    assert (made.slot, made.place, made.rendezvous.limits) == (None, (1,), limits(1, 2, 0))
 
 
 def test_one_static_node_needs_no_master() -> None:
@@ -162,7 +162,7 @@ def test_the_run_id_of_one_node_is_random_unless_an_endpoint_or_master_port_is_g
 def test_the_settings_name_the_store_and_how_this_node_is_reached(settings: Parse) -> None:
     made = settings("--nnodes=2:3", "--rdzv-endpoint=localhost:7", "--max-restarts=4", "x")
     assert (made.store, made.address) == ("localhost:7", "localhost")
-    assert made.rendezvous.limits == Limits(2, 3, 4, AGREED)
+    assert made.rendezvous.limits == limits(2, 3, 4)
     assert settings("--nnodes=2", "--rdzv-endpoint=localhost", "--local-addr=n7", "x").address == "n7"
 
 

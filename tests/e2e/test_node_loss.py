@@ -54,6 +54,24 @@ def test_a_node_that_is_killed_as_one_again_and_again_is_named(job: Jobs) -> Non
     assert codes(end(agents)) == [0, 0]
 
 
+def test_a_job_that_goes_in_circles_ends_with_6_and_every_report_says_why(job: Jobs) -> None:
+    """Its node is killed as one soon after each start, and started again at once: the tenth loss in a row ends the job."""
+    both = job("2")
+    agents = both.nodes("ab")
+    for _ in range(10):
+        run(agents)
+        kill_as_one(agents[1])
+        agents = [agents[0], both.node("b")]
+    ended = [agent.ends() for agent in agents]
+    assert codes(ended) == [6, 6]
+    for name, one in zip("ab", ended, strict=True):
+        report = both.report(name)
+        assert (report["ending"]["state"], report["ending"]["why"]) == ("failed", "no progress")
+        rounds = [(each["round"], each["why"], each["lost"]) for each in report["fruitless"]]
+        assert rounds == [(number, "lost", ["b"]) for number in range(10)]
+        assert "b was lost 10 times in a row, each soon after its start: perhaps its agent is killed" in one.err
+
+
 def kill_as_one(agent: Launch) -> None:
     """Kill all that it has started before anybody can act upon another's death."""
     tree = [agent.pid]

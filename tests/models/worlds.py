@@ -91,6 +91,28 @@ def with_one_aside(failures: int = 2, cooldown_s: float = 600.0) -> RendezvousSt
     return arrived(failed, "a b c")
 
 
+def circling(names: str = "a b", size: str = "1:3", give_up: int = 3, failures: bool = False) -> RendezvousState:
+    """Return a complete round of these nodes, in a job that gives up after this number of fruitless ones."""
+    least, most = map(int, size.split(":"))
+    limits = Limits(least, most, 5, give_up_after=give_up, counts_failures=failures)
+    return returned(evolve(register(size), limits=limits), names)
+
+
+def returned(state: RendezvousState, names: str) -> RendezvousState:
+    """Return the state once these nodes have arrived, and its round is complete."""
+    state = arrived(state, names)
+    return state if state.complete else edited(state, "a", Complete(state.round))
+
+
+def circles(rounds: int, give_up: int = 3) -> RendezvousState:
+    """Return the state after so many rounds in which b was lost, and started again at once: a verdict, or a complete one."""
+    state = circling(give_up=give_up)
+    for again in range(2, rounds + 2):
+        state = arrived(state, f"b#{again}")
+        state = state if state.closed else returned(state, "a")
+    return state
+
+
 def seats(state: RendezvousState) -> Mapping[str, str]:
     """Return the status of each seat by the node's name, in the order of the seats."""
     return {name(who): seat.status.value for who, seat in state.seats.items()}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve, frozen
-from worlds import arrived, node, register, running, with_one_aside
+from worlds import arrived, circles, node, register, running, with_one_aside
 
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Program
 from elastic.adapters.report.launch_report import Report, Result, as_json, write_report
@@ -330,6 +330,15 @@ def test_a_report_is_appended_to_the_file_that_is_this_process_output(
     write_report(str(own), report(SUCCEEDED))
     before, _, told = capfd.readouterr().out.partition("\n")
     assert (before, json.loads(told)["format"]) == ("of the workers", 1)
+
+
+def test_the_json_has_what_each_round_ended_by_of_a_job_that_went_in_circles() -> None:
+    state = circles(2, give_up=2)
+    made = as_json(report(state.closed or FAILED, FAULT, state=state))
+    assert (made["ending"]["why"], made["cause"]) == ("no progress", None)
+    assert made["fruitless"] == [{"round": round, "why": "lost", "by": "b", "lost": ["b"]} for round in range(2)]
+    assert as_json(report(FAILED, FAULT, state=circles(1)))["fruitless"] == []
+    assert as_json(report(state.closed or FAILED, state=None))["fruitless"] == []
 
 
 def test_the_json_names_the_nodes_that_are_set_aside() -> None:

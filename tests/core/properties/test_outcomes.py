@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from groups import FAIL, FENCED, RUN, beat, exited, led, noticed, over, ready
-from worlds import arrived, edited, holding, node, profile, register, reseated, running, with_one_aside
+from worlds import arrived, edited, holding, node, nodes, profile, register, reseated, running, with_one_aside
 
 from elastic.core.group import Alone, Group, Phase, begin, transition
 from elastic.core.group import Settings as GroupSettings
@@ -53,9 +53,12 @@ from elastic.core.rendezvous import (
     Done,
     Drain,
     Edit,
+    Evict,
     Held,
     Leave,
+    Limits,
     Overdue,
+    Proceed,
     RendezvousState,
     Restore,
     Settings,
@@ -382,7 +385,9 @@ def test_an_unfit_node_that_waits_for_the_register_ends_at_a_signal() -> None:
 OPEN = edited(running("a b", restarts=1), "a", EndEdit(0, Why.FAILED))
 QUORATE = arrived(register("1:4"), "a")
 NEWCOMER = arrived(running("a b", size="1:3"), "c")
-SPANS = Settings(overdue_timeout=9.0, last_call_timeout=9.0, upscale_after=9.0)
+CIRCLES = evolve(running("a b", size="2:3"), limits=Limits(2, 3, give_up_after=3))
+AGAIN = arrived(CIRCLES, "b#2 a c")
+SPANS = Settings(overdue_timeout=9.0, last_call_timeout=9.0, upscale_after=9.0, progress_after=9.0)
 
 
 def decides(state: RendezvousState, edit: Edit, at: float, settings: Settings = SPANS) -> Decided:
@@ -395,8 +400,9 @@ def decides(state: RendezvousState, edit: Edit, at: float, settings: Settings = 
         (OPEN, Overdue(1), running("a b", restarts=1)),
         (QUORATE, Complete(0), register("1:4")),
         (NEWCOMER, EndEdit(0, Why.UPSCALE), running("a b", size="1:3")),
+        (AGAIN, Proceed(1), CIRCLES),
     ],
-    ids=["overdue", "last call", "upscale"],
+    ids=["overdue", "last call", "upscale", "proceed"],
 )
 def test_no_chore_is_done_before_its_time(state: RendezvousState, edit: Edit, before: RendezvousState) -> None:
     seen = Holds(holding("a", before, SPANS), 0.0), Holds(holding("a", state, SPANS), 1.0)
@@ -405,6 +411,18 @@ def test_no_chore_is_done_before_its_time(state: RendezvousState, edit: Edit, be
     assert broken(*seen, Slept(node("a"), 3.0), decides(state, edit, 11.0)) == "O4"
     assert broken(*seen, Holds(holding("a", CLOSED, SPANS), 8.0), decides(state, edit, 10.0)) == "O4"
     assert broken(*seen, Holds(holding("a", before, SPANS), 8.0), decides(state, edit, 10.0)) == "O4"
+
+
+@pytest.mark.parametrize("edit", [Evict(nodes("b#2")), EndEdit(1, Why.UPSCALE)], ids=["a loss", "a newcomer"])
+def test_O14_a_round_that_has_grown_old_ends_for_nothing_before_it_has_done_so(edit: Edit) -> None:
+    seen, held = Holds(holding("a", AGAIN, SPANS, ran=1), 1.0), holding("a", AGAIN, SPANS, ran=1)
+    late, in_time = Decided(held, edit, 11.3), Decided(held, edit, 11.1)
+    assert broken(seen, late) == "O14"
+    assert broken(seen, in_time) is None
+    forgiven = holding("a", edited(AGAIN, "a", Proceed(1)), SPANS, ran=1)
+    assert broken(seen, Holds(forgiven, 10.0), Decided(forgiven, edit, 11.3)) is None
+    assert broken(seen, evolve(late, edit=EndEdit(1, Why.FAILED))) != "O14"
+    assert broken(seen, evolve(late, held=holding("a", AGAIN, SPANS))) is None
 
 
 def test_a_newcomer_waits_for_its_party_and_once_that_is_there_no_longer_than_alone() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from groups import ALONE, CHECKED, FENCED, GROUPS, RUN, SUCCEED, beat, closed, exited, led, lost, noticed, over, ready
-from worlds import arrived, edited, holding, node, profile, register, running
+from worlds import arrived, circles, edited, holding, node, profile, register, running
 
 from elastic.core.group import Group, Phase, Settings, transition
 from elastic.core.group.state import (
@@ -63,6 +63,7 @@ from elastic.core.rendezvous import (
     Close,
     Complete,
     Done,
+    Drain,
     Edit,
     Ended,
     Evict,
@@ -705,3 +706,24 @@ def test_S21_workers_belong_to_a_world_of_their_node() -> None:
     broken("S21", Started(node("c"), TWO.world))
     broken("S21", Moved(node("c"), TWO.world))
     judged(Started(A, TWO.world), Moved(A, TWO.world))
+
+
+AFTER_A_LOSS = circles(1, give_up=9)
+
+
+@pytest.mark.parametrize(("who", "returns"), [("b#2", True), ("c", False)])
+def test_B7_a_newcomer_s_round_is_fruitless_exactly_if_it_was_lost(who: str, returns: bool) -> None:
+    alone = edited(edited(AFTER_A_LOSS, "a", Evict(frozenset({node("b#2")}))), "a", Arrive(profile("a")))
+    waits = arrived(alone if alone.complete else edited(alone, "a", Complete(2)), "b#3" if returns else who)
+    right = wrote(waits, "a", EndEdit(2, Why.UPSCALE))
+    judged(right)
+    ended = right.after.ended
+    assert ended and (right.after.fruitless == (*waits.fruitless, ended)) is returns
+    other = waits.fruitless if returns else (*waits.fruitless, ended)
+    broken("B7", evolve(right, after=evolve(right.after, fruitless=other)))
+
+
+def test_B7_the_fruitless_rounds_change_by_nothing_but_an_old_round_and_a_refund() -> None:
+    drain = Drain(A, Notice(9.0, "a test"))
+    drained = edited(AFTER_A_LOSS, "a", drain)
+    broken("B7", wrote(AFTER_A_LOSS, "a", drain, evolve(drained, fruitless=())))

@@ -20,7 +20,9 @@ from elastic.core.rendezvous import (
     End,
     Evict,
     Leave,
+    Limits,
     Overdue,
+    Proceed,
     Proposal,
     RendezvousState,
     Restore,
@@ -56,6 +58,8 @@ BEGUN = arrived(register("3"), "a")
 ENTERS = Proposal(BEGUN.era, Arrive(profile("b")), enters=True)
 BACK = Proposal(OPEN.era, Arrive(profile("a")))
 
+CIRCLES = evolve(TWO, limits=Limits(2, 3, give_up_after=3))
+
 ALWAYS = {"S7"}
 ON_COMPLETE = {*ALWAYS, "S4", "V1", "R3"}
 ON_OPEN = {*ALWAYS, "V2", "V3", "V5"}
@@ -86,6 +90,8 @@ CANCEL = Close(Verdict(Ending.CANCELLED, 0, A, Why.ASKED))
         (wrote(arrived(register("2:3"), "a b"), "c", Leave()), {*ON_OPEN, "R2", "S5", "V11"}),
         (wrote(BEGUN, "b", Together({B: ENTERS})), {*ON_OPEN, "R2", "S5", "S19"}),
         (wrote(OPEN, "a", Together({A: BACK})), {*ON_OPEN, "S5", "B4"}),
+        (wrote(CIRCLES, "a", Evict(frozenset({B}))), {*(ON_END - {"S5"}), "V8", "B6", "B7"}),
+        (wrote(arrived(CIRCLES, "b#2 a"), "a", Proceed(1)), {*ON_COMPLETE, "S1", "S5", "B7"}),
     ],
     ids=lambda each: str(each.edit) if isinstance(each, Wrote) else "",
 )
@@ -166,6 +172,7 @@ def test_a_step_arms_what_speaks_of_it(events: tuple[Event, ...], last: Event, l
         (Overdue(1), {"O4"}),
         (Complete(1), {"O4"}),
         (End(0, Why.UPSCALE), {"O4"}),
+        (Proceed(0), {"O4"}),
         (Leave(), {"O5"}),
         (End(0, Why.FENCED), {"O6"}),
         (Close(Verdict(Ending.FAILED, 0, A, Why.CANNOT_START)), {"O6"}),

@@ -13,9 +13,9 @@ import pytest
 from attrs import evolve
 from worlds import arrived, edited, node, nodes, profile, register, running
 
-from elastic.core.rendezvous import Arrive, Close, Done, Drain, End, Evict, Leave, RendezvousState
+from elastic.core.rendezvous import Arrive, Close, Done, Drain, End, Evict, Leave, Limits, RendezvousState
 from elastic.core.rendezvous.codec import BYTES_MAX, FORMAT, PLAIN_MAX, Refused, decode, encode, encode_plain
-from elastic.core.rendezvous.state import LOST_MAX, Failing
+from elastic.core.rendezvous.state import FRUITLESS_MAX, LOST_MAX, Failing
 from elastic.core.world import Ending, Endpoint, Life, Notice, Party, Profile, Verdict, Why
 
 FULL = edited(
@@ -55,6 +55,15 @@ def test_the_names_of_lost_nodes_come_back_and_a_register_without_them_is_read()
     assert (found := decode(json.dumps(told).encode()).ended) and found.lost == ()
 
 
+def test_the_fruitless_rounds_come_back_with_what_each_ended_by() -> None:
+    state = edited(
+        evolve(running(), limits=Limits(2, 2, give_up_after=2, counts_failures=True)), "a", Evict(nodes("b"))
+    )
+    assert wire(state)["fruitless"] == [{"round": 0, "why": "lost", "by": ["a", 1], "lost": ["b"]}]
+    back = decode(encode(state))
+    assert back == state and back.losses == {"b": 1} and back.limits.counts_failures
+
+
 def test_where_a_restored_world_comes_from_stands_in_its_bytes() -> None:
     told = wire(RESTORED)
     assert (told["job"], told["life"], told["completed_in"]) == ("life", ["later", 3], ["life", 1])
@@ -73,7 +82,14 @@ def test_the_bytes_are_json_with_a_format_number_and_words_for_people() -> None:
         "life": ["life", 1],
         "base": [[0, 0]],
         "version": 1,
-        "limits": {"min_nodes": 1, "max_nodes": 2, "max_restarts": 0, "agreed": ""},
+        "limits": {
+            "min_nodes": 1,
+            "max_nodes": 2,
+            "max_restarts": 0,
+            "agreed": "",
+            "give_up_after": 0,
+            "counts_failures": False,
+        },
         "round": 0,
         "generation": 0,
         "complete": False,
@@ -103,6 +119,7 @@ def test_the_bytes_are_json_with_a_format_number_and_words_for_people() -> None:
         "quorum_at": 1,
         "failures": 0,
         "ended": None,
+        "fruitless": [],
         "stale_before": 0,
     }
 
@@ -126,12 +143,12 @@ VALID = encode(CLOSED)
         b"[]",
         b"7",
         b"{}",
-        b'{"format": 8}',
+        b'{"format": 9}',
         pickle.dumps(CLOSED.token),
         VALID + b"}",
         VALID + VALID,
         VALID.replace(b"life", b"l\xffe", 1),
-        b'{"format":8,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"format":9,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b"[" * 1_000_000,
         b'{"a":' * 100_000,
     ],
@@ -324,7 +341,7 @@ def test_columns_that_are_longer_than_the_others_are_refused(names: list[str]) -
         (zlib.compress(b"garbage"), "no register state: "),
         (zlib.compress(LARGE), "no register state: "),
         (zlib.compress(b" " * (BYTES_MAX + 1)), f"more than the {BYTES_MAX} that a register may hold"),
-        (zlib.compress(b'{"format": 9}'), "format 9, this version reads format 8"),
+        (zlib.compress(b'{"format": 10}'), "format 10, this version reads format 9"),
     ],
     ids=["cut", "longer", "nothing", "broken", "no zlib", "no JSON", "compressed twice", "huge inside", "newer"],
 )
@@ -381,23 +398,24 @@ def test_what_is_noted_beside_a_state_as_it_is_read_is_what_it_says_itself(state
     assert noted == {name: getattr(evolve(read), name) for name in noted}
 
 
-@pytest.mark.parametrize("number", [0, 7, 9])
+@pytest.mark.parametrize("number", [0, 8, 10])
 def test_another_format_is_refused_though_the_rest_can_be_read(number: int) -> None:
-    with pytest.raises(Refused, match=f"format {number}, this version reads format 8"):
+    with pytest.raises(Refused, match=f"format {number}, this version reads format 9"):
         decode(put(wire(), ("format",), number))
 
 
 def test_a_register_of_the_first_format_is_refused_by_its_number() -> None:
-    with pytest.raises(Refused, match="format 1, this version reads format 8"):
+    with pytest.raises(Refused, match="format 1, this version reads format 9"):
         decode(b'{"format": 1, "life": "life", "version": 3}')
 
 
 def test_a_newer_format_is_refused_by_its_number_whatever_else_it_holds() -> None:
-    with pytest.raises(Refused, match="format 9, this version reads format 8"):
-        decode(b'{"format": 9, "seats": {"new": "shape"}}')
+    with pytest.raises(Refused, match="format 10, this version reads format 9"):
+        decode(b'{"format": 10, "seats": {"new": "shape"}}')
 
 
 SEAT = ("seats", 0)
+ENDED = {"round": 0, "why": "lost", "by": ["a", 1]}
 
 # A path in the wire form, and what stands there instead.
 WRONG: dict[str, tuple[tuple[str | int, ...], object]] = {
@@ -466,6 +484,10 @@ WRONG: dict[str, tuple[tuple[str | int, ...], object]] = {
     "target below zero": (("target",), -1),
     "quorum below zero": (("quorum_at",), -1),
     "failures below zero": (("failures",), -1),
+    "a job that gives up after less than nothing": (("limits", "give_up_after"), -1),
+    "a job that gives up after too many rounds": (("limits", "give_up_after"), FRUITLESS_MAX + 1),
+    "more fruitless rounds than count": (("fruitless",), [ENDED] * (FRUITLESS_MAX + 1)),
+    "a fruitless round without an end": (("fruitless",), [None]),
 }
 
 

@@ -12,6 +12,7 @@ from elastic.core.rendezvous import Settings
 from elastic.core.sim.kinds import Kind
 from elastic.core.sim.story import (
     OPERATIONS_MAX,
+    PROGRESS_BEATS,
     QUICK,
     Backend,
     Operation,
@@ -114,6 +115,7 @@ def test_the_settings_of_a_story_are_the_machines() -> None:
     assert STORY.setting.group.fence == 3.0
     assert Setting(barrier=2.0).rendezvous.barrier_timeout == 2.0
     assert Setting().group.fence is None
+    assert Setting(give_up=2, interval=2.0).rendezvous.progress_after == PROGRESS_BEATS * 2.0
 
 
 def test_a_world_s_defaults_are_production_s() -> None:

@@ -60,7 +60,7 @@ def test_a_restore_refers_to_a_state_just_seen_and_spells_out_any_other() -> Non
     assert json.loads(asked)["ask"]["edit"]["held"] == {"same": held.version}
     assert json.loads(again)["fed"]["state"] == {"same": made.version}
     whole, asked = lines(saw(forming), write)
-    assert json.loads(asked)["ask"]["edit"]["held"]["format"] == 8
+    assert json.loads(asked)["ask"]["edit"]["held"]["format"] == 9
     for told in ([seen, lines(write)[0]], [whole, asked]):
         (trace,) = traces([AGENT.lines[0], *told])
         assert trace.steps[-1] == write
@@ -149,8 +149,8 @@ def changed(**fields: Any) -> Callable[[bytes], bytes]:
         (4, changed(now="inf"), "line 4: a time that no clock shows"),
         (4, changed(surprise=1), "line 4: asked: 'surprise' is not known"),
         (4, lambda line: b" " * LINE_MAX + b"\n", f"line 4: more than the {LINE_MAX} bytes"),
-        (6, changed(fed={"is": "shown", "state": {"format": 8}}), "line 6: no register state"),
-        (6, changed(fed={"is": "shown", "state": {"format": 1}}), "line 6: format 1, this version reads format 8"),
+        (6, changed(fed={"is": "shown", "state": {"format": 9}}), "line 6: no register state"),
+        (6, changed(fed={"is": "shown", "state": {"format": 1}}), "line 6: format 1, this version reads format 9"),
     ],
 )
 def test_a_line_that_no_agent_has_written_is_named(number: int, change: Callable[[bytes], bytes], why: str) -> None:

@@ -1,0 +1,6 @@
+# a failure makes a round fruitless though none counts
+# B7: a end: 0 fruitless rounds became 1 by an end because failed
+world nodes=1 max=1 give_up=1
+start a
+pass 1
+kill-worker a
