@@ -21,7 +21,7 @@ from ..values import frozen
 from ..work import Worked
 from ..world import Ending, Node, Why, World
 from .entries import KINDS, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
-from .runs import Run, pieces
+from .runs import Run, noted, pieces
 
 
 @frozen
@@ -77,11 +77,12 @@ def stepped(
     before, now = account.group, _now(account, at)
     run, reason = _noting(account, commands), account.reason
     entries: list[Entry] = [*_ends(account, event, group), *_culprits(account, commands)]
-    if any(isinstance(each, Start) for each in commands):
+    if start := next((each for each in commands if isinstance(each, Start)), None):
         entries += _of_run(account)
-        run = Run(now, reason, account.job, bool(run and (run.says_steps or run.speaking)))
+        run = _begun(account, start.world, now)
     if run and run.end is None and not _runs(group):
-        run = evolve(run, end=now, ended=before.world.round if before and before.world else None)
+        succeeds = group is not None and group.phase is Phase.BARRIER
+        run = evolve(run, end=now, ended=before.world.round if before and before.world else None, succeeds=succeeds)
     if group is None:
         reason = Kind.UNKNOWN
     elif before and before.world and group.world is None:
@@ -114,7 +115,7 @@ def worked(account: Account, work: Worked) -> Taken:
     """Take what a worker came to, after its end."""
     now, run = _now(account, work.at), account.run
     if run:
-        account = evolve(account, run=evolve(run, works=(*run.works, work)))
+        account = evolve(account, run=noted(run, work))
     return _goes_on(account, now, [])
 
 
@@ -122,7 +123,7 @@ def hung(account: Account, rank: int, at: float) -> Taken:
     """Take that the hang watch has ended the worker of this rank."""
     now, run = _now(account, at), account.run
     if run:
-        account = evolve(account, run=evolve(run, hung=(*run.hung, rank)))
+        account = evolve(account, run=evolve(run, hung=run.hung | {rank}))
     return _goes_on(account, now, [])
 
 
@@ -156,6 +157,13 @@ def _piece(account: Account, end: int) -> Iterator[Piece]:
 
 def _of_run(account: Account) -> Iterator[Piece]:
     return pieces(account.run, account.node, account.at) if account.run else iter(())
+
+
+def _begun(account: Account, world: World, now: int) -> Run:
+    """Return the run of this world's workers, which begins after the account's last one."""
+    last, size = account.run, world.profiles[world.nodes.index(account.node)].local_world_size
+    says_steps = last is not None and (last.says_steps or last.speaks)
+    return Run(now, account.reason, account.job, world.round, size, says_steps)
 
 
 def _runs(group: Group | None) -> bool:
@@ -288,7 +296,7 @@ def _culprits(account: Account, commands: tuple[Command, ...]) -> Iterator[Culpr
     first = next((each.local_rank for each in commands if isinstance(each, Record)), None)
     known = account.run.failed if account.run else None
     rank = known if first is None else _rank(world, account.node, first)
-    hung = account.run.hung if account.run else ()
+    hung = account.run.hung if account.run else frozenset()
     yield Culprit(account.job, world.round, account.node, rank, is_hang=rank in hung)
 
 

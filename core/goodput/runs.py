@@ -12,10 +12,27 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from ..evolving import evolve
 from ..values import frozen
 from ..work import OTHER, Mark, Worked
 from ..world import Node
 from .entries import BUCKETS, Kind, Piece, Reason, micros
+
+
+@frozen
+class Tally:
+    """What those workers of a run came to that have ended. It is as small of many workers as of one."""
+
+    ended: int = 0
+    """How many have ended."""
+    first_at: int | None = None
+    """The first progress of the last of them; None: none made any."""
+    anew_at: int = 0
+    """When the last of them had passed what had been done before, if one had to."""
+    last_at: int = 0
+    """The last progress of any."""
+    pace: Worked | None = None
+    """The one that was busy longest."""
 
 
 @frozen
@@ -26,24 +43,68 @@ class Run:
     reason: Reason
     """Why they had to be started."""
     job: str
+    round: int = 0
+    """The round in which they were started."""
+    size: int = 1
+    """How many they are."""
     says_steps: bool = False
-    """An earlier run of this node has told of its progress, so one without any did not come so far."""
+    """An earlier run of this node has told of its progress."""
     executed_at: int | None = None
     """When their processes were there."""
     end: int | None = None
     ended: int | None = None
     """The round in which it had its end."""
+    succeeds: bool = False
+    """All of them have succeeded."""
     failed: int | None = None
     """The rank of the first of them that failed."""
-    hung: tuple[int, ...] = ()
+    hung: frozenset[int] = frozenset()
     """The ranks of those that the hang watch has ended."""
-    works: tuple[Worked, ...] = ()
-    """What those of them came to that have ended."""
+    tally: Tally = Tally()
 
     @property
-    def speaking(self) -> tuple[Worked, ...]:
-        """Return the first starts of the workers that made progress."""
-        return tuple(work for work in self.works if work.first and not work.start)
+    def speaks(self) -> bool:
+        """Return True if the run has told of progress."""
+        return self.tally.first_at is not None
+
+    @property
+    def is_short(self) -> bool:
+        """Return True if the run had its end before the progress that its program tells of. That is known when all of its
+        workers have told what they came to. Workers that succeed without any had nothing left to do but that."""
+        return self.says_steps and not self.speaks and not self.succeeds and self.tally.ended >= self.size
+
+
+def noted(run: Run, work: Worked) -> Run:
+    """Return the run with what one of its workers came to. A worker that was started again alone changes nothing."""
+    if work.start or work.round != run.round:
+        return run
+    tally = run.tally
+    tally = evolve(tally, ended=tally.ended + 1, pace=max(filter(None, (tally.pace, work)), key=_busiest))
+    if work.first and work.last:
+        first_at = max(micros(work.first.at), tally.first_at or 0)
+        last_at = max(micros(work.last.at), tally.last_at)
+        tally = evolve(tally, first_at=first_at, last_at=last_at, anew_at=max(_anew_at(work), tally.anew_at))
+    return evolve(run, tally=tally)
+
+
+def _anew_at(work: Worked) -> int:
+    """Return when this worker did what had not been done before; 0: always, as far as it tells."""
+    if work.passed:
+        return micros(work.passed.at)
+    return micros(work.ended_at) if _only_again(work) else 0
+
+
+def _only_again(work: Worked) -> bool:
+    """Return True if a worker that has passed nothing did what had been done before."""
+    return work.before is not None and work.step is not None
+
+
+def _busiest(work: Worked) -> tuple[float, int]:
+    return _total(work), -work.rank
+
+
+def _total(work: Worked) -> float:
+    return sum(seconds for _, seconds in work.spans)
 
 
 @frozen
@@ -66,15 +127,14 @@ def pieces(run: Run, node: Node, now: int) -> Iterator[Piece]:
         if at > part.start:
             yield Piece(node, part.start, at, part.bucket, part.reason, job, tail=part.tail)
         for name, spent in part.busy:
-            yield Piece(node, at, at + spent, name, Kind.PROGRAM)
+            yield Piece(node, at, at + spent, name, Kind.PROGRAM, job if part.tail is not None else "", tail=part.tail)
             at += spent
 
 
 def _parts(run: Run, end: int) -> Iterator[_Part]:
     """Yield the parts of a run with the busy time in each. The last one is what came after the last progress."""
-    works_at, anew_at = _bounds(run, end)
-    last_at = _within(max((micros(work.last.at) for work in run.speaking if work.last), default=end), works_at, end)
-    work, again = ("training" if run.speaking else "running", Kind.NONE), ("recomputed", run.reason)
+    works_at, anew_at, last_at = _bounds(run, end)
+    work, again = ("training" if run.speaks else "running", Kind.NONE), ("recomputed", run.reason)
     tail, anew_at = again if anew_at > last_at else work, min(anew_at, last_at)
     bounds = (
         ("starting", run.reason, run.begin, works_at, None),
@@ -88,39 +148,19 @@ def _parts(run: Run, end: int) -> Iterator[_Part]:
         yield _Part(bucket, reason, start, until, spent, ended)
 
 
-def _bounds(run: Run, end: int) -> tuple[int, int]:
-    """Return when the node worked, and when it did what had not been done before."""
-    if not (speaking := run.speaking):
-        is_late = run.executed_at is None or run.says_steps
-        works_at = end if is_late else _within(run.executed_at or end, run.begin, end)
-        return works_at, works_at
-    works_at = max(micros(work.first.at) for work in speaking if work.first)
-    works_at = _within(works_at, run.begin, end)
-    anew_at = max(_anew_at(work, works_at) for work in speaking)
-    return works_at, _within(anew_at, works_at, end)
-
-
-def _anew_at(work: Worked, works_at: int) -> int:
-    """Return when this worker did what had not been done before."""
-    if work.passed:
-        return micros(work.passed.at)
-    again = work.before is not None and work.step is not None
-    return micros(work.ended_at) if again else works_at
-
-
-def _pace(run: Run) -> Worked | None:
-    """Return the worker that was busy longest."""
-    firsts = [work for work in run.works if not work.start]
-    return max(firsts, key=lambda work: (_total(work), -work.rank), default=None)
-
-
-def _total(work: Worked) -> float:
-    return sum(seconds for _, seconds in work.spans)
+def _bounds(run: Run, end: int) -> tuple[int, int, int]:
+    """Return when the node worked, when it did what had not been done before, and when it made its last progress."""
+    tally = run.tally
+    if tally.first_at is None:
+        works_at = end if run.executed_at is None or run.is_short else _within(run.executed_at, run.begin, end)
+        return works_at, works_at, end
+    works_at = _within(tally.first_at, run.begin, end)
+    return works_at, _within(tally.anew_at, works_at, end), _within(tally.last_at, works_at, end)
 
 
 def _busy(run: Run) -> tuple[tuple[str, int], ...]:
     """Return the busy time by name. A name that is a bucket's counts as another."""
-    found, work = Counter[str](), _pace(run)
+    found, work = Counter[str](), run.tally.pace
     for name, seconds in work.spans if work else ():
         found[OTHER if name in BUCKETS else name] += micros(seconds)
     return tuple(found.items())
@@ -129,12 +169,12 @@ def _busy(run: Run) -> tuple[tuple[str, int], ...]:
 def _shares(run: Run) -> tuple[int, ...]:
     """Return the busy time before the first progress, until what had been done before was passed, until the last progress,
     and after it."""
-    if (work := _pace(run)) is None:
+    if (work := run.tally.pace) is None:
         return 0, 0, 0, 0
     end = Mark(busy_s=_total(work))
-    first = work.first or (Mark() if not run.says_steps else end)
+    first = work.first or (end if run.is_short else Mark())
     last = work.last or end
-    passed = work.passed or (last if work.before is not None and work.step is not None else first)
+    passed = work.passed or (last if _only_again(work) else first)
     bounds = [micros(mark.busy_s) for mark in (Mark(), first, passed, last, end)]
     return tuple(max(later - earlier, 0) for earlier, later in pairwise(bounds))
 

@@ -187,6 +187,12 @@ def test_who_is_done_is_finished() -> None:
     assert seconds(left)[-2:] == [("stopping", END, 2.0), ("finished", END, 2.0)]
 
 
+@pytest.mark.parametrize(("events", "succeeds"), [(SUCCEED, True), ((*RUN, exited(0), exited(1, 1)), False)])
+def test_a_run_succeeds_if_all_its_workers_do(events: tuple[Event, ...], succeeds: bool) -> None:
+    run = told(*events).account.run
+    assert run and (run.succeeds, run.round, run.size, run.end is None) == (succeeds, 0, 2, False)
+
+
 def test_workers_run_on_where_they_move_and_none_that_has_ended() -> None:
     assert seconds(told(*RUN, 0.0, lost(), 2.0, settings=ALONE))[-1] == ("running", NONE, 3.0)
     all_done = told(*RUN, 0.0, lost(), exited(0), exited(1), 2.0, settings=ALONE)

@@ -86,6 +86,8 @@ def test_where_a_round_ended_by_a_hang_all_nodes_hung_since_their_last_progress(
     assert of(3, end, hang) == its
     tail = Piece(A, 5, 9, "training", Kind.NONE, "job", tail=3)
     assert found(tail, end, hang) == ("hanging", its)
+    busy = Piece(A, 5, 9, "checkpoint", Kind.PROGRAM, "job", tail=3)
+    assert (found(busy, end, hang), found(busy, end)) == (("hanging", its), ("checkpoint", Cause(Kind.PROGRAM)))
     for told in ((end,), (end, Culprit("job", 3, B, 7)), (hang,), (RoundEnd("job", 3, Why.LOST, B), hang)):
         assert found(tail, *told) == ("training", Cause(Kind.NONE))
     assert found(tail, RoundEnd("job", 3, Why.FAILED, None), hang) == ("training", Cause(Kind.NONE))

@@ -12,7 +12,7 @@ from elastic.core.goodput import follow, take
 from elastic.core.group import Phase
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import Join, MarkDone, Over, Start
-from elastic.core.trace.steps import CallStepped, HangEnd, Started, Stepped
+from elastic.core.trace.steps import CallStepped, HangEnd, Started, Stepped, step_at
 from elastic.core.work import Mark, Worked
 from elastic.core.world import Generation
 
@@ -77,17 +77,22 @@ def test_what_workers_came_to_is_taken_from_the_trace() -> None:
 def test_the_hang_watch_s_end_of_a_worker_is_taken_from_the_trace() -> None:
     trace = started().b.trace
     steps = (*trace.steps, HangEnd(0, 1, 200.0))
-    assert (run := read(trace.header, steps).account.run) and run.hung == (1,)
+    assert (run := read(trace.header, steps).account.run) and run.hung == {1}
     assert read(trace.header, (HangEnd(0, 1, 200.0),)).account.run is None
 
 
 def test_a_run_after_one_that_told_of_progress_starts_until_it_tells_too() -> None:
+    """It runs as long as nobody knows: of an agent that was killed, or still runs, no worker has told what it came to."""
     trace = finished().b.trace
     first, second = (step for step in trace.steps if isinstance(step, Started))
     work = Worked(0, 1, 0, False, first.at, first.at, first.at, None, Mark(first.at), None, Mark(first.at))
-    steps = [each for step in trace.steps for each in ((step, work) if step is first else (step,))]
-    found = [piece.bucket for piece in read(trace.header, steps).pieces]
-    assert (found.count("training"), found.count("running"), second in steps) == (1, 0, True)
+    mute = Worked(1, 0, 0, False, second.at, second.at, second.at)
+    for succeeds, also, running in (False, (), 1), (False, (mute,), 0), (True, (), 1), (True, (mute,), 1):
+        steps = [step for step in trace.steps if succeeds or step_at(step) <= second.at + 0.01]
+        later = {first: (work,), second: also}
+        steps = [each for step in steps for each in (step, *(later.get(step, ()) if isinstance(step, Started) else ()))]
+        found = [piece.bucket for piece in read(trace.header, steps).pieces]
+        assert (found.count("training"), found.count("running")) == (1, running)
 
 
 def test_an_agent_that_checks_its_node_begins_with_that() -> None:

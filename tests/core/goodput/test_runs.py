@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from attrs import evolve
 from worlds import node
 
 from elastic.core.goodput import Kind, Piece, Reason, opened, worked
-from elastic.core.goodput.runs import Run, pieces
+from elastic.core.goodput.runs import Run, noted, pieces
 from elastic.core.work import Mark, Worked
 
 RUN = Run(0, 7, "job", executed_at=1_000_000, end=100_000_000)
@@ -34,7 +36,7 @@ def work(
 
 def told(*works: Worked, run: Run = RUN, says_steps: bool = False) -> list[tuple[str, Reason, float]]:
     """Return the buckets of a run with these workers, in their order, which leave nothing out."""
-    found = list(pieces(evolve(run, works=works, says_steps=says_steps), node("a"), 200_000_000))
+    found = list(pieces(reduce(noted, works, evolve(run, says_steps=says_steps)), node("a"), 200_000_000))
     at = run.begin
     for piece in found:
         assert piece.start == at < piece.end
@@ -61,6 +63,23 @@ def test_where_one_rank_alone_speaks_it_speaks_for_its_node() -> None:
 
 def test_of_a_program_that_had_spoken_a_run_without_progress_did_not_come_so_far() -> None:
     assert told(work(), says_steps=True) == [("starting", 7, 100.0)]
+    assert told(says_steps=True, run=Run(0, 7, "job")) == [("starting", 7, 200.0)]
+
+
+def test_a_run_of_which_a_worker_has_not_told_what_it_came_to_runs() -> None:
+    """The agent was killed, or still runs: it may have come to anything."""
+    for works in (), (work(),):
+        assert told(*works, run=evolve(RUN, size=2), says_steps=True) == [("starting", 7, 1.0), ("running", NONE, 99.0)]
+    assert told(work(), work(rank=1), run=evolve(RUN, size=2), says_steps=True) == [("starting", 7, 100.0)]
+
+
+def test_workers_that_succeed_without_progress_had_no_step_left_to_do() -> None:
+    run = evolve(RUN, succeeds=True)
+    assert told(work(evaluation=9.0), run=run, says_steps=True) == [
+        ("starting", 7, 1.0),
+        ("running", NONE, 90.0),
+        ("evaluation", PROGRAM, 9.0),
+    ]
 
 
 def test_what_had_been_done_before_is_recomputed_until_the_last_worker_has_passed_it() -> None:
@@ -78,7 +97,15 @@ def test_a_worker_that_tells_no_steps_recomputes_nothing_that_anybody_knows_of()
 
 
 def test_a_worker_that_starts_again_alone_changes_nothing() -> None:
-    assert told(work(10.0), work(60.0, start=1, before=5)) == [("starting", 7, 10.0), ("training", NONE, 90.0)]
+    later = evolve(work(60.0, rank=1, before=5), round=1)
+    for again in work(60.0, start=1, before=5), later:
+        assert told(work(10.0), again) == [("starting", 7, 10.0), ("training", NONE, 90.0)]
+
+
+def test_a_run_of_many_starts_takes_no_more_room() -> None:
+    once = noted(RUN, work(10.0))
+    assert reduce(noted, [work(10.0, start=1)] * 9, once) is once
+    assert evolve(noted(once, work(10.0, rank=1)).tally, ended=1) == once.tally
 
 
 def test_marks_beyond_the_run_count_as_its_ends() -> None:
@@ -102,16 +129,25 @@ def test_busy_time_is_taken_from_what_it_interrupted() -> None:
 
 
 def test_what_came_after_the_last_progress_names_the_round_that_ended_then() -> None:
-    run = evolve(RUN, ended=3, works=(work(10.0, last=60.0), work(10.0, last=70.0, rank=1)))
+    run = reduce(noted, (work(10.0, last=60.0), work(10.0, last=70.0, rank=1)), evolve(RUN, ended=3))
     assert [(each.bucket, each.end, each.tail, each.job) for each in pieces(run, node("a"), 0)] == [
         ("starting", 10_000_000, None, "job"),
         ("training", 70_000_000, None, ""),
         ("training", 100_000_000, 3, "job"),
     ]
-    again = evolve(RUN, ended=3, works=(work(10.0, last=60.0, before=5),))
+    again = noted(evolve(RUN, ended=3), work(10.0, last=60.0, before=5))
     assert [(each.bucket, each.end, each.tail) for each in pieces(again, node("a"), 0)][1:] == [
         ("recomputed", 60_000_000, None),
         ("recomputed", 100_000_000, 3),
+    ]
+
+
+def test_a_busy_span_after_the_last_progress_names_that_round_too() -> None:
+    run = noted(evolve(RUN, ended=3), work(10.0, last=60.0, busy=(0.0, 0.0, 2.0), checkpoint=30.0))
+    assert [(each.bucket, each.tail, each.job) for each in pieces(run, node("a"), 0)][2:] == [
+        ("checkpoint", None, ""),
+        ("training", 3, "job"),
+        ("checkpoint", 3, "job"),
     ]
 
 
