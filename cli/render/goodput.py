@@ -58,11 +58,18 @@ def summary(book: Book, known: Names) -> str:
 
 
 def _part(bucket: str, spent: int, total: int, book: Book, known: Names) -> str:
-    most = ""
-    if bucket == "waiting" and book.awaited:
-        node = min(book.awaited, key=lambda node: (-book.awaited[node], node))
-        most = f", most for {known.get(node, node.slot)}"
+    awaited = _awaited(book) if bucket == "waiting" else Counter[Node]()
+    node = min(awaited, key=lambda node: (-awaited[node], node), default=None)
+    most = f", most for {known.get(node, node.slot)}" if node and 2 * awaited[node] >= spent else ""
     return f"{percent(spent, total)} {bucket}{most}"
+
+
+def _awaited(book: Book) -> Counter[Node]:
+    """Return for how long others waited for each node."""
+    found = Counter[Node]()
+    for (_, node), spent in book.awaited.items():
+        found[node] += spent
+    return found
 
 
 def _of(loss: Loss) -> str:
@@ -75,8 +82,11 @@ def said(its: Cause, known: Names) -> str:
     """Return a cause in words."""
     by = known.get(its.by, its.by.slot) if its.by else ""
     match its.kind:
-        case Kind.FAILURE if its.rank is not None:
-            what = f"failure of rank {its.rank} ({by})"
+        case Kind.FAILURE | Kind.HANG if its.rank is not None:
+            what = f"{its.kind.value} of rank {its.rank} ({by})"
+        case Kind.UPSCALE:
+            came = ", ".join(known.get(each, each.slot) for each in its.came)
+            what = f"upscale ({came})" if came else "upscale"
         case Kind.LOSS:
             what = f"loss of {', '.join(its.lost) or 'a node'}"
         case Kind.UNKNOWN if its.round is not None:
@@ -109,7 +119,7 @@ def span(micros: int) -> str:
 def job_data(job: str, book: Book, known: Names, agents: Mapping[Node, Any]) -> Any:
     """Return a job as data. All times are whole microseconds but `began`, which is seconds since the epoch."""
     shares = Counter[tuple[str, str]]()
-    nodes: dict[Node, Counter[str]] = {}
+    nodes, awaited = dict[Node, Counter[str]](), _awaited(book)
     for share, spent in book.shares.items():
         shares[bucket(book, share), cause(book, share).kind.value] += spent
         nodes.setdefault(share.node, Counter())[bucket(book, share)] += spent
@@ -127,7 +137,7 @@ def job_data(job: str, book: Book, known: Names, agents: Mapping[Node, Any]) -> 
                 **agents[node],
                 "micros": sum(buckets.values()),
                 "buckets": dict(sorted(buckets.items())),
-                "awaited_micros": book.awaited.get(node, 0),
+                "awaited_micros": awaited[node],
             }
             for node, buckets in sorted(nodes.items())
         ],
@@ -142,6 +152,7 @@ def _loss_data(loss: Loss) -> Any:
         "by": its.by and plain(its.by, Node),
         "rank": its.rank,
         "lost": list(its.lost),
+        "came": [plain(each, Node) for each in its.came],
         "began": loss.began / 1_000_000,
         "micros": loss.total,
         "buckets": dict(sorted(loss.buckets.items())),

@@ -10,7 +10,7 @@ docs/operate.md lists the buckets and the causes.
 
 from .account import Account, closed, cut, executed, heard, hung, opened, stepped, worked
 from .book import Book, Cause, Loss, Share, added, booked, bucket, cause, jobs, losses, of_job, share
-from .entries import BUCKETS, KINDS, TRAINING, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
+from .entries import BUCKETS, KINDS, TRAINING, Arrival, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
 from .follower import Follower, follow, take
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "KINDS",
     "TRAINING",
     "Account",
+    "Arrival",
     "Book",
     "Cause",
     "Culprit",

@@ -20,7 +20,7 @@ from ..trace.steps import ANSWERS, UNANSWERED
 from ..values import frozen
 from ..work import Worked
 from ..world import Ending, Node, Why, World
-from .entries import KINDS, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
+from .entries import KINDS, Arrival, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
 from .runs import Run, noted, pieces
 
 
@@ -78,7 +78,7 @@ def stepped(
     run, reason = _noting(account, commands), account.reason
     entries: list[Entry] = [*_ends(account, event, group), *_culprits(account, commands)]
     if start := next((each for each in commands if isinstance(each, Start)), None):
-        entries += _of_run(account)
+        entries += (*_of_run(account), *_arrivals(account))
         run = _begun(account, start.world, now)
     if run and run.end is None and not _runs(group):
         succeeds = group is not None and group.phase is Phase.BARRIER
@@ -159,6 +159,12 @@ def _of_run(account: Account) -> Iterator[Piece]:
     return pieces(account.run, account.node, account.at) if account.run else iter(())
 
 
+def _arrivals(account: Account) -> Iterator[Arrival]:
+    """Yield that the node's first workers start, if it came for the end of a round."""
+    if account.run is None and isinstance(account.reason, int):
+        yield Arrival(account.job, account.reason, account.node)
+
+
 def _begun(account: Account, world: World, now: int) -> Run:
     """Return the run of this world's workers, which begins after the account's last one."""
     last, size = account.run, world.profiles[world.nodes.index(account.node)].local_world_size
@@ -210,7 +216,7 @@ def _waits(account: Account) -> Stretch:
 
 
 def _does(account: Account, bucket: str, reason: Reason, awaits: tuple[Node, ...] = ()) -> Stretch:
-    return Stretch(bucket, reason, account.job if isinstance(reason, int) else "", awaits)
+    return Stretch(bucket, reason, account.job if isinstance(reason, int) or awaits else "", awaits)
 
 
 def _end_of(group: Group, reason: Reason) -> Reason:

@@ -15,7 +15,7 @@ from attrs import field
 from ..evolving import evolve
 from ..values import frozen
 from ..world import Node, Why
-from .entries import KINDS, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd
+from .entries import KINDS, Arrival, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd
 
 
 @frozen
@@ -31,7 +31,8 @@ class Share:
 
 def share(piece: Piece) -> Share:
     """Return where the time of this piece is booked."""
-    return Share(piece.node, piece.bucket, piece.reason, piece.job, piece.tail)
+    job = piece.job if isinstance(piece.reason, int) or piece.tail is not None else ""
+    return Share(piece.node, piece.bucket, piece.reason, job, piece.tail)
 
 
 @frozen
@@ -42,9 +43,14 @@ class Book:
     """Share -> its microseconds."""
     began: Mapping[Share, int] = field(factory=dict)
     """Share -> when its first piece began, in microseconds."""
-    awaited: Mapping[Node, int] = field(factory=dict)
-    """Node -> for how long others waited for it, all added."""
+    awaited: Mapping[tuple[str, Node], int] = field(factory=dict)
+    """Job and node -> for how long others waited there for that node, all added."""
     ends: Mapping[tuple[str, int], RoundEnd] = field(factory=dict)
+    """Job and round -> the last word on its end."""
+    drains: Mapping[tuple[str, int], frozenset[Node]] = field(factory=dict)
+    """Job and round -> the nodes that ended it and were drained, by any word. Who joins later no longer sees the notice."""
+    arrivals: Mapping[tuple[str, int], frozenset[Node]] = field(factory=dict)
+    """Job and round -> the nodes that came for its end."""
     culprits: Mapping[tuple[str, int, Node], Culprit] = field(factory=dict)
     meetings: Mapping[Node, Meeting] = field(factory=dict)
     """Node -> the last job that it met."""
@@ -52,26 +58,31 @@ class Book:
 
 def booked(entries: Iterable[Entry], shift: int = 0) -> Book:
     """Return the sum of these entries. `shift`: microseconds from the node's clock to one that all nodes share."""
-    shares, awaited, began = Counter[Share](), Counter[Node](), dict[Share, int]()
+    shares, awaited, began = Counter[Share](), Counter[tuple[str, Node]](), dict[Share, int]()
     ends = dict[tuple[str, int], RoundEnd]()
+    drains, arrivals = (defaultdict[tuple[str, int], frozenset[Node]](frozenset) for _ in range(2))
     culprits = dict[tuple[str, int, Node], Culprit]()
     meetings = dict[Node, Meeting]()
     for each in entries:
         match each:
-            case Piece(start=start, end=end, awaits=awaits):
+            case Piece(start=start, end=end, job=job, awaits=awaits):
                 its = share(each)
                 shares[its] += end - start
                 began[its] = min(began.get(its, start + shift), start + shift)
-                awaited.update(dict.fromkeys(awaits, end - start))
-            case RoundEnd(job, round):
+                awaited.update({(job, node): end - start for node in awaits})
+            case RoundEnd(job, round, by=by):
                 ends[job, round] = _surer(ends.get((job, round), each), each)
+                if by and each.is_drain:
+                    drains[job, round] |= {by}
+            case Arrival(job, round, node):
+                arrivals[job, round] |= {node}
             case Culprit(job, round, node):
                 culprits[job, round, node] = _first(culprits.get((job, round, node), each), each)
             case Meeting(node):
                 meetings[node] = _last(meetings.get(node, each), each)
             case other:
                 assert_never(other)
-    return Book(shares, began, awaited, ends, culprits, meetings)
+    return Book(shares, began, awaited, ends, drains, arrivals, culprits, meetings)
 
 
 def added(one: Book, other: Book) -> Book:
@@ -81,6 +92,8 @@ def added(one: Book, other: Book) -> Book:
         _merged(one.began, other.began, min),
         _merged(one.awaited, other.awaited, int.__add__),
         _merged(one.ends, other.ends, _surer),
+        _merged(one.drains, other.drains, frozenset.__or__),
+        _merged(one.arrivals, other.arrivals, frozenset.__or__),
         _merged(one.culprits, other.culprits, _first),
         _merged(one.meetings, other.meetings, _last),
     )
@@ -113,12 +126,12 @@ def jobs(book: Book) -> tuple[str, ...]:
 
 
 def of_job(book: Book, job: str) -> Book:
-    """Return the part of the nodes whose last job this is. They may have waited for nodes without an account."""
+    """Return the part of the nodes whose last job this is."""
     return evolve(
         book,
         shares={share: spent for share, spent in book.shares.items() if _job_of(book, share.node) == job},
         began={share: at for share, at in book.began.items() if _job_of(book, share.node) == job},
-        awaited={node: spent for node, spent in book.awaited.items() if _job_of(book, node) in (job, "")},
+        awaited={(of, node): spent for (of, node), spent in book.awaited.items() if of == job},
     )
 
 
@@ -132,7 +145,8 @@ def _job_of(book: Book, node: Node) -> str:
 @frozen
 class Cause:
     """Why a node was in a bucket. `by` is the node whose write ended the round; of a failure `rank` is the worker's, if its
-    node's trace tells; of a loss `lost` are the names of the nodes, as far as the register tells."""
+    node's trace tells; of a loss `lost` are the names of the nodes, as far as the register tells; of an upscale `came` are
+    the nodes that did, as far as their traces tell."""
 
     kind: Kind
     job: str = ""
@@ -140,6 +154,7 @@ class Cause:
     by: Node | None = None
     rank: int | None = None
     lost: tuple[str, ...] = ()
+    came: tuple[Node, ...] = ()
 
 
 def bucket(book: Book, share: Share) -> str:
@@ -158,8 +173,11 @@ def cause(book: Book, share: Share) -> Cause:
         culprit = book.culprits.get((share.job, round, end.by))
         kind = Kind.HANG if culprit and culprit.is_hang else Kind.FAILURE
         return Cause(kind, share.job, round, end.by, culprit.rank if culprit else None)
-    kind = Kind.DRAIN if end.is_drain and end.why is Why.LEFT else KINDS[end.why]
-    return Cause(kind, share.job, round, end.by, lost=end.lost if kind is Kind.LOSS else ())
+    place, kind = (share.job, round), KINDS[end.why]
+    if end.why is Why.LEFT and end.by in book.drains.get(place, ()):
+        kind = Kind.DRAIN
+    came = sorted(book.arrivals.get(place, ())) if kind is Kind.UPSCALE else ()
+    return Cause(kind, *place, end.by, lost=end.lost if kind is Kind.LOSS else (), came=tuple(came))
 
 
 def _hung(book: Book, share: Share) -> bool:

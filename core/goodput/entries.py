@@ -103,8 +103,8 @@ Reason: TypeAlias = Kind | int
 
 @frozen
 class Piece:
-    """The node was in one bucket from `start` to `end`. `job` names the job of a round. `awaits` are the
-    nodes that its round waited for."""
+    """The node was in one bucket from `start` to `end`. `awaits` are the nodes that its round waited for. `job` names the
+    job of a round, or of those nodes."""
 
     node: Node
     start: int
@@ -144,6 +144,15 @@ class Culprit:
 
 
 @frozen
+class Arrival:
+    """This node came into the job with the round that this one's end opened."""
+
+    job: str
+    round: int
+    node: Node
+
+
+@frozen
 class Meeting:
     """This node met the register of this job, as the n-th one."""
 
@@ -152,4 +161,4 @@ class Meeting:
     number: int
 
 
-Entry: TypeAlias = Piece | RoundEnd | Culprit | Meeting
+Entry: TypeAlias = Piece | RoundEnd | Culprit | Arrival | Meeting

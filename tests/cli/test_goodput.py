@@ -50,7 +50,7 @@ def test_a_job_that_lost_a_worker_is_told_by_bucket_cause_and_event(goodput: Goo
     assert text.splitlines() == [
         "elastic  2 agents, 1 job",
         (
-            "  30.9 % running · 41.0 % waiting, most for a · 22.5 % finished · 3.4 % stopping · 2.2 % starting · "
+            "  30.9 % running · 41.0 % waiting · 22.5 % finished · 3.4 % stopping · 2.2 % starting · "
             "lost in all: 830 ms of 2 nodes"
         ),
         "",
@@ -97,6 +97,7 @@ def test_the_same_as_data_is_in_whole_microseconds_and_adds_up(goodput: Goodput,
         "by": "b#1",
         "rank": 1,
         "lost": [],
+        "came": [],
         "began": pytest.approx(1100.3),
         "micros": 470_000,
         "buckets": 470_000,
@@ -200,6 +201,9 @@ def test_a_trace_that_comes_twice_is_a_mistake(goodput: Goodput, tmp_path: Path)
         (Cause(Kind.FIRST), "first start"),
         (Cause(Kind.FAILURE, "j", 2, B, 5), "failure of rank 5 (gpu-02), in round 2"),
         (Cause(Kind.FAILURE, "j", 2, B), "failure (gpu-02), in round 2"),
+        (Cause(Kind.HANG, "j", 2, B, 5), "hang of rank 5 (gpu-02), in round 2"),
+        (Cause(Kind.UPSCALE, "j", 2, B), "upscale, in round 2"),
+        (Cause(Kind.UPSCALE, "j", 2, B, came=(A, B)), "upscale (a, gpu-02), in round 2"),
         (Cause(Kind.LOSS, "j", 2, B, lost=("gpu-03", "gpu-04")), "loss of gpu-03, gpu-04, in round 2"),
         (Cause(Kind.LOSS, "j", 2, B), "loss of a node, in round 2"),
         (Cause(Kind.DRAIN, "j", 2, A), "drain (a), in round 2"),
@@ -227,6 +231,17 @@ def test_a_span_in_words(micros: int, words: str) -> None:
     assert span(micros) == words
 
 
+@pytest.mark.parametrize(("end", "most"), [(10, ", most for gpu-02"), (11, "")])
+def test_who_was_waited_for_during_half_of_the_waiting_is_named(end: int, most: str) -> None:
+    pieces = (
+        Piece(A, 0, 5, "waiting", Kind.FIRST, "j", (B,)),
+        Piece(A, 5, 6, "waiting", Kind.FIRST, "j", (A,)),
+        Piece(A, 6, end, "waiting", Kind.FIRST),
+    )
+    line = summary(booked(pieces), {B: "gpu-02"})
+    assert line.startswith(f"100.0 % waiting{most} · lost in all: ")
+
+
 def test_nothing_at_all_is_no_percentage() -> None:
     assert percent(0, 0) == "0.0 %"
     assert summary(Book(), {}) == "lost in all: 0 ms of 0 nodes"
@@ -236,7 +251,7 @@ def test_of_many_events_the_dearest_ten_are_shown() -> None:
     pieces = [Piece(A, 10 * round, 10 * round + round, "stopping", round, "j") for round in range(1, 13)]
     ends = [RoundEnd("j", round, Why.UPSCALE, B) for round in range(1, 13)]
     lines = [*rendered(booked([*pieces, *ends]), {})]
-    assert [line.split(" round ")[1].split()[0] for line in lines if "upscale (b)" in line] == [
+    assert [line.split(" round ")[1].split()[0] for line in lines if "upscale" in line and "round" in line] == [
         str(round) for round in range(12, 2, -1)
     ]
     assert lines[-1] == "  and 2 more: --json"

@@ -11,6 +11,7 @@ from worlds import arrived, edited, node, register, running
 
 from elastic.core.goodput import (
     Account,
+    Arrival,
     Culprit,
     Entry,
     Kind,
@@ -30,10 +31,11 @@ from elastic.core.goodput import (
 from elastic.core.group import Group, Settings, begin, transition
 from elastic.core.group.state import Beaten, Checked, Closed, Elapsed, Event, Exited, Gone, Over, Reaped, Signalled
 from elastic.core.rendezvous import Counted, Drain, End, Evict, Leave, Pushed, RendezvousState, Shown, Silent
+from elastic.core.rendezvous.state import Status
 from elastic.core.work import Worked
 from elastic.core.world import Ending, Life, Notice, Verdict, Why
 
-A, B = node("a"), node("b")
+A, B, C = node("a"), node("b"), node("c")
 FAILED = edited(running("a b", "2", 3), "b", End(0, Why.FAILED))
 
 
@@ -158,9 +160,23 @@ def test_a_node_that_comes_into_a_round_comes_for_what_has_opened_it() -> None:
     assert seconds(told(arrived(register("2"), "b"), 1.0))[0] == ("waiting", FIRST, 2.0)
 
 
+def test_a_node_that_comes_for_the_end_of_a_round_says_so_once_it_is_in() -> None:
+    opened = edited(running("b c", "2"), "c", Evict(frozenset({B})))
+    here = told(opened, arrived(opened, "a"), ready(1), 1.0)
+    assert those(here, Arrival) == []
+    start = (opened, arrived(opened, "a"), ready(1), Beaten(4.0, 4.0))
+    assert those(told(*start), Arrival) == [Arrival("life", 0, A)]
+    again = (lost(1), exited(0, -15), exited(1, -15), Reaped(9.0), ready(2), Beaten(9.0, 9.0))
+    assert those(told(*start, *again), Arrival) == [Arrival("life", 0, A)], "the second time it was there"
+    assert those(told(*RUN, lost(), *again[1:-2], ready(1), Beaten(9.0, 9.0)), Arrival) == []
+
+
 def test_a_node_that_comes_after_an_end_of_long_ago_comes_for_itself() -> None:
     state = evolve(arrived(edited(running("b c", "2"), "c", Evict(frozenset({B}))), "c"), round=5)
-    assert {reason for _, reason, _ in seconds(told(state, 1.0))} == {FIRST}
+    reading = told(state, 1.0)
+    assert {reason for _, reason, _ in seconds(reading)} == {FIRST}
+    awaits_c = evolve(state, seats={C: state.seats[C].become(Status.EXPECTED)})
+    assert [(each.job, each.awaits) for each in told(awaits_c, 1.0).pieces] == [("", ()), ("life", (C,))]
 
 
 def test_a_node_waits_for_the_store_while_that_is_silent() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import get_args
 
 from goodputs import read, totals
@@ -10,6 +11,7 @@ from worlds import node
 
 from elastic.core.goodput import (
     KINDS,
+    Arrival,
     Book,
     Cause,
     Culprit,
@@ -34,7 +36,7 @@ from elastic.core.world import Why
 A, B, C = node("a"), node("b"), node("c")
 
 
-def of(reason: Reason, *ends: RoundEnd | Culprit) -> Cause:
+def of(reason: Reason, *ends: RoundEnd | Culprit | Arrival) -> Cause:
     book = booked((Piece(A, 0, 5, "stopping", reason, "job"), *ends))
     (share,) = book.shares
     return cause(book, share)
@@ -67,6 +69,29 @@ def test_a_node_that_left_was_drained_or_told_to() -> None:
     assert of(3, RoundEnd("job", 3, Why.LEFT, B)).kind is Kind.OPERATOR
     assert of(3, RoundEnd("job", 3, Why.LEFT, B, is_drain=True)).kind is Kind.DRAIN
     assert of(3, RoundEnd("job", 3, Why.FENCED, B, is_drain=True)).kind is Kind.STORE
+
+
+def test_a_drain_stays_one_for_who_came_after_the_notice_was_gone() -> None:
+    told = (
+        RoundEnd("job", 3, Why.LEFT, B, is_drain=True, known_at=(1, 7)),
+        RoundEnd("job", 3, Why.FAILED, A, known_at=(1, 8)),
+        RoundEnd("job", 3, Why.LEFT, B, known_at=(1, 9)),
+    )
+    books = [booked((each, Piece(A, 0, 5, "stopping", 3, "job"))) for each in told]
+    for one, two, three in permutations(books):
+        whole = added(added(one, two), three)
+        assert whole == added(one, added(two, three))
+        assert [cause(whole, share) for share in whole.shares] == [Cause(Kind.DRAIN, "job", 3, B)]
+    assert of(3, RoundEnd("job", 3, Why.LEFT, C, is_drain=True), told[2]).kind is Kind.OPERATOR, (
+        "another one was drained"
+    )
+
+
+def test_an_upscale_names_who_came() -> None:
+    end = RoundEnd("job", 3, Why.UPSCALE, A)
+    assert of(3, Arrival("job", 3, C), end, Arrival("job", 3, B), Arrival("job", 2, A)).came == (B, C)
+    lost = RoundEnd("job", 3, Why.LOST, A)
+    assert of(3, lost, Arrival("job", 3, B)).came == ()
 
 
 def test_the_word_of_the_last_register_counts() -> None:
@@ -111,8 +136,15 @@ def test_books_of_nodes_add_up() -> None:
 
 
 def test_who_was_waited_for_is_known() -> None:
-    pieces = Piece(A, 0, 5, "waiting", Kind.FIRST, awaits=(B, C)), Piece(B, 0, 3, "waiting", Kind.FIRST, awaits=(C,))
-    assert booked(pieces).awaited == {B: 5, C: 8}
+    book = booked(
+        (
+            Piece(A, 0, 5, "waiting", Kind.FIRST, "job", (B, C)),
+            Piece(B, 0, 3, "waiting", Kind.FIRST, "job", (C,)),
+            Piece(B, 3, 4, "waiting", Kind.FIRST, "other", (C,)),
+        )
+    )
+    assert book.awaited == {("job", B): 5, ("job", C): 8, ("other", C): 1}
+    assert set(book.shares) == {Share(A, "waiting", Kind.FIRST), Share(B, "waiting", Kind.FIRST)}
 
 
 def test_the_dearest_event_comes_first_with_the_time_at_which_it_began_by_the_shared_clock() -> None:
@@ -139,12 +171,13 @@ def test_a_node_belongs_to_the_last_job_that_it_met() -> None:
         )
     )
     assert jobs(book) == ("", "new", "old")
-    waited = booked((Piece(A, 0, 2, "waiting", Kind.FIRST, awaits=(B, C)), Meeting(A, "new", 1), Meeting(B, "old", 1)))
-    assert (of_job(waited, "new").awaited, of_job(waited, "old").awaited) == ({C: 2}, {B: 2, C: 2})
+    waited = booked((Piece(A, 0, 2, "waiting", Kind.FIRST, "new", (B, C)), Meeting(A, "new", 1), Meeting(B, "old", 1)))
+    assert of_job(waited, "new").awaited == {("new", B): 2, ("new", C): 2}
+    assert of_job(waited, "old").awaited == {}
     assert [of_job(book, job).shares for job in jobs(book)] == [
         {Share(node, "waiting", Kind.FIRST): spent} for node, spent in ((C, 4), (A, 2), (B, 3))
     ]
 
 
 def test_each_entry_can_be_booked() -> None:
-    assert set(get_args(Entry)) == {Piece, RoundEnd, Culprit, Meeting}
+    assert set(get_args(Entry)) == {Piece, RoundEnd, Culprit, Arrival, Meeting}
