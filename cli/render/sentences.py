@@ -191,11 +191,6 @@ def killed(group: Group, at: float) -> list[str]:
     ]
 
 
-def failed_for_good(fault: Fault, state: RendezvousState | None) -> list[str]:
-    """Return the line of a failure after which no restart is left: the report has the rest."""
-    return [] if completes(fault) else failed(fault, state)[:1]
-
-
 def failed(fault: Fault, state: RendezvousState | None) -> list[str]:
     """Return the lines of a failure: the exit, then what the worker said. An exception was reported when it was raised: of
     its worker's end there is only more to say if it is not what follows from an exception."""

@@ -93,8 +93,8 @@ class StatusLines:
         """The workers that ended with 0 while others of this node run on, by local rank."""
         self._ended_due: float | None = None
         """When that is said next."""
-        self._for_the_report: list[Fault] = []
-        """The failures of this world that have a short line: the job ends for them, unless a lost node explains them."""
+        self._untold: list[list[str]] = []
+        """The lines of this world's failures, if they are not printed as they come."""
 
     @property
     def until(self) -> float | None:
@@ -169,23 +169,17 @@ class StatusLines:
         wait = self._wait(now)
         self._until = now + self._last_line.every_s if wait else None
         if wait:
-            self._tell_failures()  # the report is not near
             with self._until_reader_is_gone():
                 self._last_line.show(wait, now)
 
     def end(self, lines: Sequence[str], well: bool, tells_failures: bool = True) -> None:
-        """Print the last lines. With --status=off, those of a success are left out. Failures were left to these lines: where
-        they do not tell them, they are printed before."""
-        if not tells_failures:
-            self._tell_failures()
+        """Print the last lines. With --status=off, those of a success are left out. The failures of the last world are then
+        printed here, unless these lines or the caller tell them."""
+        if not (well or tells_failures):
+            for each in self._untold:
+                self._write(*each)
         if lines and not (self._quiet and well):
             self._write(*lines)
-
-    def _tell_failures(self) -> None:
-        """Print in full the failures that were left to a report."""
-        those, self._for_the_report = self._for_the_report, []
-        for fault in those:
-            self._say(*sentences.failed(fault, self._state))
 
     # --- waits
 
@@ -292,15 +286,11 @@ class StatusLines:
                     self._say(text)
 
     def _failed(self, fault: Fault) -> None:
-        """Print a failure: in full if the job goes on, else in short, since the report follows."""
-        limit, world = self._settings.rendezvous.limits.max_restarts, self._world
-        if not fault.pid:
-            return
-        if self._settings.group.alone or world is None or world.failures < limit:
-            self._say(*sentences.failed(fault, self._state))
-        else:
-            self._for_the_report.append(fault)
-            self._say(*sentences.failed_for_good(fault, self._state))
+        """Print a failure at once: its report may be far, and tells in full the first cause alone."""
+        lines = sentences.failed(fault, self._state) if fault.pid else []
+        self._say(*lines)
+        if self._quiet and lines:
+            self._untold.append(lines)
 
     def _breaks(self, step: Step) -> None:
         self._broke_at = self._reaped_at = step.at
@@ -308,7 +298,7 @@ class StatusLines:
         self._stopped = len(step.after.running)
 
     def _started(self, world: World, at: float) -> None:
-        self._tell_failures()
+        self._untold.clear()
         self._ran_at = at
         spent, self._failures = world.failures > self._failures, world.failures
         stopped_s, back_s = self._reaped_at - self._broke_at, at - self._reaped_at

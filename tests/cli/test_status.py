@@ -11,7 +11,7 @@ from narration import FAULT, Story
 from elastic.adapters.report.news import Recorded, Remark, SuspectedHang, TraceLost
 from elastic.core.group import Alone
 from elastic.core.group.state import Beaten, Elapsed, Over, Raised, Reaped, Signalled
-from elastic.core.world import Origin, Why
+from elastic.core.world import Why
 
 
 def test_a_start_is_one_line() -> None:
@@ -87,53 +87,49 @@ def test_a_failure_shows_its_cause_then_its_cost_then_the_time_to_recover() -> N
     )
 
 
-def fails_for_good() -> Story:
-    """Return the story of a failure after which no restart is left."""
-    story = Story()
+TOLD = [
+    "elastic  gpu-02 rank 5 (local 1, pid 8812) failed: exit code 1 after 12.4 s",
+    "           RuntimeError: an illegal memory access      train.py:88 in step",
+    "           last lines: logs/job7_x1/attempt_0/1/stderr.log (gpu-02)",
+]
+
+
+@pytest.mark.parametrize("alone", [None, Alone(0)])
+def test_each_failure_is_told_in_full_at_once_whether_the_job_ends_for_it_or_not(alone: Alone | None) -> None:
+    """The report tells in full one of them, the first cause, and comes when all workers have stopped."""
+    story = Story(alone=alone)
     story.starts(0.0, failures=3)
-    story.exits(1, 1, 12.4)
     story.status.saw(Recorded(FAULT))
-    story.reads(
-        """
-        elastic  round 0: 1 node, 2 workers, started in 0 ms
-        elastic  gpu-02 rank 5 (local 1, pid 8812) failed: exit code 1 after 12.4 s
-        """
-    )
-    return story
-
-
-def test_a_failure_that_ends_the_job_is_left_to_the_report() -> None:
-    story = fails_for_good()
-    story.status.saw(Recorded(evolve(FAULT, exit_code=7, origin=Origin.RAISE)))
-    story.status.end(["FAILED: 4 failures"], False)
-    assert story.out.getvalue().splitlines()[2:] == ["elastic  FAILED: 4 failures"]
-
-
-@pytest.mark.parametrize("then", ["it goes on", "it waits", "it ends"])
-def test_a_failure_that_was_left_to_a_report_is_told_where_none_comes_soon(then: str) -> None:
-    """A lost node explains it, and the job goes on; its workers take their time to stop; or it ends otherwise, by a signal
-    say."""
-    story = fails_for_good()
-    if then == "it waits":
-        story.lasts(14.5)
-    if then == "it goes on":
-        story.exits(0, -15, 12.6)
-        story.happens(Reaped(story.at(12.6)))
-        story.starts(12.7, round=1, failures=3)
-    story.status.end(["stopped by SIGTERM"], False, tells_failures=False)
-    assert story.out.getvalue().splitlines()[2:5] == [
-        "elastic  gpu-02 rank 5 (local 1, pid 8812) failed: exit code 1 after 12.4 s",
-        "           RuntimeError: an illegal memory access      train.py:88 in step",
-        "           last lines: logs/job7_x1/attempt_0/1/stderr.log (gpu-02)",
+    story.status.saw(Recorded(evolve(FAULT, rank=4, message="ValueError: file 4.bin is missing", where="", log="")))
+    assert story.out.getvalue().splitlines()[1:] == [
+        *TOLD,
+        "elastic  gpu-02 rank 4 (local 1, pid 8812) failed: exit code 1 after 12.4 s",
+        "           ValueError: file 4.bin is missing",
     ]
-    assert story.out.getvalue().count("illegal") == 1 and story.out.getvalue().endswith("elastic  stopped by SIGTERM\n")
+    story.status.end(["stopped by SIGTERM"], False, tells_failures=False)
+    assert story.out.getvalue().count("illegal") == 1
 
 
-def test_where_workers_restart_alone_each_failure_is_told_in_full() -> None:
-    story = Story(alone=Alone(0))
-    story.starts(0.0, failures=3)
+@pytest.mark.parametrize(
+    ("restarts", "tells", "well", "told"),
+    [
+        (False, False, False, TOLD),
+        (False, True, False, []),
+        (False, False, True, []),
+        (True, False, False, []),
+    ],
+)
+def test_with_status_off_an_end_that_is_no_report_of_a_failure_is_told_after_it(
+    restarts: bool, tells: bool, well: bool, told: list[str]
+) -> None:
+    story = Story(mode="off")
+    story.starts(0.0, failures=2)
     story.status.saw(Recorded(FAULT))
-    assert "RuntimeError: an illegal memory access" in story.out.getvalue()
+    if restarts:
+        story.starts(1.0, round=1, failures=3)
+    assert story.out.getvalue() == ""
+    story.status.end(["stopped by SIGTERM"], well, tells_failures=tells)
+    assert story.out.getvalue().splitlines() == [*told, *([] if well else ["elastic  stopped by SIGTERM"])]
 
 
 def test_a_worker_without_an_error_file_shows_only_its_exit() -> None:

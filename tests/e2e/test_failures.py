@@ -47,6 +47,7 @@ def test_an_uncaught_exception_is_shown_with_its_place_out_of_the_log(launch: La
     (log,) = (tmp_path / "logs").glob("*/attempt_0/1/stderr.log")
     assert ended.code == 1
     assert f"log: {log} (" in ended.err
+    assert re.search(r"ValueError: no such sample +crash\.py:\d+ in step\n +last lines: ", ended.err), "at once"
     assert HOW.search(ended.err), ended.err
 
 
@@ -172,6 +173,21 @@ def test_while_a_worker_takes_its_time_to_stop_it_is_named_with_the_option_that_
     assert [told.words for told in job.hears(1)] == ["got SIGHUP"]
     job.signal(signal.SIGHUP)
     assert job.ends().code == 129
+
+
+def test_with_status_off_a_failure_is_told_though_a_signal_ends_the_job(launch: Launcher) -> None:
+    job = launch("--nproc-per-node=2", "--status=off", "--grace=1000", PROGRAMS / "stubborn.py")
+    job.hears(1)
+    job.open_gate()
+    assert [told.words for told in job.hears(1)] == ["got SIGTERM"]
+    job.signal(signal.SIGHUP)
+    assert [told.words for told in job.hears(1)] == ["got SIGHUP"]
+    job.signal(signal.SIGHUP)
+    ended = job.ends()
+    assert ended.code == 129
+    failed, *_, last = ended.lines
+    assert re.search(r" rank 1 \(local 1, pid \d+\) failed: ", failed)
+    assert last.startswith("stopped by SIGHUP · ")
 
 
 def test_when_no_restart_is_left_the_report_names_the_first_cause_and_that_it_came_before(

@@ -15,6 +15,7 @@ from typing import Any, assert_type
 
 import called
 import pytest
+from attrs import evolve
 from processes import children_of, dies, no_thread_left
 
 import elastic
@@ -160,6 +161,14 @@ def test_failures_are_raised_by_wait_and_by_poll_as_often_as_they_are_called() -
     for ended in (job.wait, job.poll, job.wait):
         with pytest.raises(elastic.ChildFailedError, match=r"first cause .* rank 1, .*KeyError: 'no key'"):
             ended()
+
+
+def test_a_failure_is_told_in_full_before_anybody_asks_for_it(capfd: pytest.CaptureFixture[str]) -> None:
+    """The report is the caller's to show, who may never do so."""
+    with pytest.raises(elastic.ChildFailedError):
+        elastic.start(evolve(settings(), status="plain"))(called.fail, "no key").wait()
+    told = capfd.readouterr().err
+    assert "rank 1 (local 1, " in told and "KeyError: 'no key'      called.py:" in told and "first cause" not in told
 
 
 MISTAKES = [
