@@ -78,10 +78,14 @@ class Report:
 
     @property
     def restarts(self) -> int:
-        """The number of restarts that the job has spent."""
+        """The number of restarts that the job has made."""
         if self.over_budget:
             return self.max_restarts
-        return self.result.state.failures if self.result.state else 0
+        state = self.result.state
+        if state is None:
+            return 0
+        is_to_come = not state.complete and state.ended is not None and state.ended.why is Why.FAILED
+        return state.failures - is_to_come
 
     @property
     def world_size(self) -> int:

@@ -187,7 +187,7 @@ def test_with_status_off_a_failure_is_told_though_a_signal_ends_the_job(launch: 
     assert ended.code == 129
     failed, *_, last = ended.lines
     assert re.search(r" rank 1 \(local 1, pid \d+\) failed: ", failed)
-    assert last.startswith("stopped by SIGHUP · ")
+    assert last.startswith("stopped by SIGHUP · 0 restarts, ")
 
 
 def test_when_no_restart_is_left_the_report_names_the_first_cause_and_that_it_came_before(

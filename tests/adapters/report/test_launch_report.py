@@ -196,6 +196,14 @@ def test_a_job_over_its_budget_has_spent_all_of_it_and_another_what_the_register
     assert report(Refused(Why.UNCONFIRMED, "", 0.0), state=None).restarts == 0
 
 
+def test_a_restart_that_a_failure_has_spent_counts_when_the_next_round_is_complete() -> None:
+    """A signal may end the job before that, also one that allows no restart."""
+    failed = evolve(running("a b"), round=1, complete=False, ended=Ended(0, Why.FAILED, ME))
+    assert report(Stopped(15), FAULT, failures=2, state=failed).restarts == 1
+    assert report(Stopped(15), FAULT, failures=2, state=evolve(failed, ended=Ended(0, Why.LOST, ME))).restarts == 2
+    assert report(Stopped(15), FAULT, failures=2, state=evolve(failed, complete=True)).restarts == 2
+
+
 def test_the_workers_of_the_last_world_are_counted_over_its_nodes_also_those_that_have_gone() -> None:
     state = running("a b c")
     seats = {each: evolve(seat, profile=evolve(seat.profile, local_world_size=4)) for each, seat in state.seats.items()}
