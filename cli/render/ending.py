@@ -266,8 +266,9 @@ def _again(fault: Fault, cause: Fault | None) -> str:
     return "the same way" if cause and _account(fault) == _account(cause) else ""
 
 
-def _account(fault: Fault) -> tuple[str, ...]:
-    return fault.message, fault.where, fault.remark
+def _account(fault: Fault) -> tuple[object, ...]:
+    """Return how a worker ended and why: of failures with equal accounts one is told."""
+    return fault.origin, fault.exit_code, fault.message, fault.where, fault.callstack, fault.remark
 
 
 def _too(fault: Fault) -> str:
@@ -339,18 +340,19 @@ def _more(ranks: Sequence[int]) -> str:
 
 
 def _earlier(report: Report) -> list[tuple[str, str]]:
-    """Return a row with the failures of the rounds before, equal ones together. Where all are the cause's own the hint says
-    so, and says it alone."""
+    """Return a row with the failures of the rounds before, equal ones together: the very first one, and the latest ones.
+    Where all are the cause's own the hint says so, and says it alone."""
     groups: dict[tuple[int, str], list[int]] = {}
     for fault in report.earlier:
         groups.setdefault((fault.rank, _again(fault, report.cause) or _failure(fault)), []).append(fault.round)
-    if not groups or (_fails_alike(report) and all(_again(fault, report.cause) for fault in report.earlier)):
+    if not groups or (report.cause and _fails_alike(report)):
         return []
-    told = [
-        f"{_listed('round', rounds)} rank {rank} {text}" for (rank, text), rounds in list(groups.items())[-EARLIER:]
-    ]
-    rest = sum(map(len, list(groups.values())[:-EARLIER]))
-    return [("before that", " · ".join((*([f"{count(rest, 'round')} more"] if rest else []), *told)))]
+    first, *others = groups.items()
+    others.sort(key=lambda group: group[1][-1])
+    shown = sorted((first, *others[1 - EARLIER :]), key=lambda group: group[1][-1])
+    told = [f"{_listed('round', rounds)} rank {rank} {text}" for (rank, text), rounds in shown]
+    rest = sum(len(rounds) for _, rounds in others[: 1 - EARLIER])
+    return [("before that", " · ".join((*told, *([f"{count(rest, 'round')} more"] if rest else []))))]
 
 
 def _hint(report: Report) -> list[str]:
@@ -371,4 +373,4 @@ def _is_one_rank(report: Report) -> bool:
 
 
 def _fails_alike(report: Report) -> bool:
-    return _is_one_rank(report) and len({cause.fault.message for cause in report.causes}) == 1
+    return _is_one_rank(report) and len({_account(cause.fault) for cause in report.causes}) == 1

@@ -178,8 +178,8 @@ def test_equal_failures_stand_together_and_the_cause_s_own_are_not_told_again() 
     shown = told(OVER_BUDGET, *faults, evolve(KILLED, round=11), cause, *alike, *elsewhere, *others)
     said = "exit code 1: RuntimeError: an illegal memory access (train.py:88 in step)"
     assert (
-        f"  before that   7 rounds more · rounds 3, 8 rank 3 {said} · rounds 4, 9 rank 4 {said} · round 11 rank 5 the "
-        "same way\n"
+        f"  before that   rounds 4, 9 rank 4 {said} · rounds 0, 5, 10 rank 0 {said} · round 11 rank 5 the same way · "
+        "6 rounds more\n"
     ) in shown
     assert (
         "  failed, too   gpu-02 ranks 6, 7 the same way · gpu-01 ranks 0, 1 the same way · gpu-02 rank 2 exit code 1: "
@@ -188,6 +188,41 @@ def test_equal_failures_stand_together_and_the_cause_s_own_are_not_told_again() 
     assert (
         told(OVER_BUDGET, evolve(KILLED, remark="out of memory"), cause).count("killed by SIGKILL: out of memory") == 1
     )
+
+
+def ended_with(code: int, round: int) -> Fault:
+    return evolve(KILLED, exit_code=code, round=round, message=exit_sentence(code))
+
+
+@pytest.mark.parametrize(
+    ("codes", "row"),
+    [
+        ((3, 4, 5, 6, 3, 7), "round 2 rank 5 exit code 5 · round 3 rank 5 exit code 6 · rounds 0, 4 rank 5 exit code 3 · 1"),
+        ((3, 4, 5, 6, 4, 7), "round 0 rank 5 exit code 3 · round 3 rank 5 exit code 6 · rounds 1, 4 rank 5 exit code 4 · 1"),
+        ((3, 4, 5, 7), "round 0 rank 5 exit code 3 · round 1 rank 5 exit code 4 · round 2 rank 5 exit code 5\n"),
+    ],
+)
+def test_of_many_earlier_failures_the_first_and_the_latest_are_shown(codes: tuple[int, ...], row: str) -> None:
+    shown = told(OVER_BUDGET, *(ended_with(code, round) for round, code in enumerate(codes)))
+    assert f"  before that   {row}" in shown
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        evolve(KILLED, origin=Origin.ENDING),
+        evolve(KILLED, callstack="Traceback: in b"),
+        evolve(KILLED, remark="out of memory"),
+        evolve(KILLED, exit_code=-11),
+    ],
+)
+def test_failures_that_differ_in_anything_did_not_fail_the_same_way(other: Fault) -> None:
+    """Two functions may call a third one that raises; and after its exception a worker may be killed."""
+    cause = evolve(KILLED, round=1)
+    for shown in (told(OVER_BUDGET, other, cause), told(OVER_BUDGET, cause, evolve(other, round=1, rank=6))):
+        assert "the same way" not in shown
+    for shown in (told(OVER_BUDGET, KILLED, cause), told(OVER_BUDGET, cause, evolve(cause, rank=6))):
+        assert "the same way" in shown
 
 
 def test_a_failure_that_repeats_itself_gives_a_hint() -> None:
