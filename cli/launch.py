@@ -38,7 +38,7 @@ from ..adapters.workers.start.spawner import Executor, Lent, Spawner
 from ..adapters.workers.watch.oom_score import Protection
 from ..adapters.workers.watch.orphans import Orphans
 from ..adapters.workers.worker_port import CannotStart
-from ..core.group.state import Drained, Refused
+from ..core.group.state import Drained, Refused, Unawaited
 from ..core.rendezvous.state import successor
 from ..core.world import Node, Why
 from . import places, slurm, tokens
@@ -230,7 +230,7 @@ def _launched(
         status.end(last_lines, well=code == 0 and not lost, tells_failures=report.cause is not None)
         if settings.serves_store and gone_by is not None and isinstance(result.outcome, Drained):
             _serve_on(connection, settings, gone_by, status, handle)
-        elif settings.serves_store and code == UNFIT and result.others:
+        elif settings.serves_store and result.others and (code == UNFIT or isinstance(result.outcome, Unawaited)):
             _serve_on(connection, settings, math.inf, status, handle)
     return report, lines
 
@@ -305,7 +305,7 @@ def _serving(closing: CleanUp) -> Executor:
 def _serve_on(
     connection: AgentConnection, settings: LaunchSettings, gone_by: float, status: StatusLines, handle: Handle | None
 ) -> None:
-    """Keep the store up for the other nodes after this one was drained, or stays out. A signal ends that."""
+    """Keep the store up for the other nodes after this one was drained, stays out or waits no longer. A signal ends that."""
     if handle:
         handle.stops_by(lambda signum: connection.let_go())
 

@@ -154,8 +154,9 @@ class LaunchOptions:
         "The same when this command itself is told to stop. [default: TORCH_ELASTIC_SHUTDOWN_TIMEOUT or 30]"
     )
     exit_barrier_timeout: float | None = FAILURES.option("S", values.exit_barrier)(
-        "How long this node waits for the other nodes' workers when its own have succeeded. Then it ends with 0. [default: "
-        "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT, or barrier_timeout of --rdzv-conf, or as long as they run]"
+        "How long this node waits for the other nodes' workers when its own have succeeded. Then it ends with 0; one that "
+        "serves the store does so until they are gone. [default: TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT, or barrier_timeout of "
+        "--rdzv-conf, or as long as they run]"
     )
     linger: float = FAILURES.option("S", values.seconds, default=5, own=True)(
         "How long processes that workers have left may run on after the job has succeeded, such as an uploader. 0: they are "

@@ -152,7 +152,7 @@ class StatusLines:
         self._say(f"warning: {text}")
 
     def serves_on(self, others: int, until: float) -> None:
-        """Print that this agent is needed for its store after its node was drained, or stays out."""
+        """Print that this agent is needed for its store after its node was drained, stays out, or waits no longer."""
         left = (
             "until they are gone" if math.isinf(until) else f"at most {max(until - time.monotonic(), 0.0):.0f} s more"
         )

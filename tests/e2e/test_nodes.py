@@ -392,6 +392,17 @@ def test_a_node_whose_exit_barrier_times_out_ends_with_its_workers_success_and_t
     assert agents[1].ends().code == 0
 
 
+def test_a_node_whose_exit_barrier_times_out_serves_the_store_until_the_others_are_gone(tcpstore_job: Jobs) -> None:
+    two = tcpstore_job("2", "--exit-barrier-timeout=0.2", own_store=True)
+    a, b = agents = two.nodes("ab")
+    run(agents)
+    a.open_gate()
+    a.says("it waits no longer for b")
+    a.says("this node has left · its agent serves the store for 1 node, until they are gone")
+    assert [agent.code for agent in end([b])] == [0], b.account()
+    assert a.ends().code == 0
+
+
 def test_a_node_that_is_done_works_again_when_another_fails_and_may_restart(job: Jobs) -> None:
     both = job("2", "--max-restarts=1")
     agents = both.nodes("ab")
