@@ -69,9 +69,13 @@ def _unawaited(report: Report) -> str:
     """Return the line of a node whose workers have succeeded, and which waited no longer for the others'."""
     state, own = report.result.state, len(report.result.ranks.workers)
     limit = report.settings.group.barrier_timeout
-    in_conf = limit == report.settings.rendezvous.barrier_timeout
-    said_by = (
-        "barrier_timeout of --rdzv-conf" if in_conf else "--exit-barrier-timeout or TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT"
+    may_be_conf = limit == report.settings.rendezvous.barrier_timeout
+    said_by = " or ".join(
+        (
+            "--exit-barrier-timeout",
+            "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT",
+            *(["barrier_timeout of --rdzv-conf"] if may_be_conf else []),
+        )
     )
     others = named(state, state.participants) if state else ""
     return (
