@@ -6,23 +6,21 @@ import shlex
 from pathlib import Path
 
 from ..adapters.store.connection import IN_MEMORY
+from ..adapters.store.relay.relay_server import PLAIN
 from .launch_options import LaunchOptions
 
 FOR_READERS = ("token_file", "cacert", "cert", "key", "user", "password_file")
 """Keys of --rdzv-conf that a command needs which asks about the job."""
 
 
-_PLAIN = Path("/tmp")
-"""The directory for temporary files of a shell that names none."""
-
-
 def how_to_ask(options: LaunchOptions, run_id: str, store: str, socket: str) -> str:
-    """Return the command that shows the job, as any shell takes it; nothing if no command can. By `socket`, the agent's,
-    commands on this host reach it; empty if it has none."""
+    """Return the command that shows the job; nothing if no command can. Any POSIX shell of this user takes it that finds
+    `elastic`: one on this host, if the job is in memory. By `socket`, the agent's, commands on this host reach it; empty if
+    it has none. In /tmp they look in any case."""
     if store == IN_MEMORY and not socket:
         return ""
     folder = Path(socket).parent.parent
-    there = f"TMPDIR={shlex.quote(str(folder))} " if store == IN_MEMORY and folder != _PLAIN else ""
+    there = f"TMPDIR={shlex.quote(str(folder))} " if store == IN_MEMORY and folder != PLAIN else ""
     endpoint = [] if store == IN_MEMORY else _endpoint(options, store)
     conf = ",".join(f"{key}={text}" for key, text in options.rdzv_conf.items() if key in FOR_READERS)
     of_store = [f"--rdzv-conf={conf}"] if conf and endpoint else []

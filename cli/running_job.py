@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..adapters.clock import SystemClock
 from ..adapters.store.port import Backend, StoreError
 from ..adapters.store.relay.agents_here import JobHere, jobs_here
-from ..adapters.store.relay.relay_server import parent_here
+from ..adapters.store.relay.relay_server import PLAIN, parent_here
 from ..adapters.store.runs import Runs
 from ..core.rendezvous import Limits, RendezvousState, Settings, explain
 from ..core.values import frozen
@@ -116,7 +116,7 @@ def _found(options: JobOptions, acts: bool) -> RunningJob:
     the store is asked before another job of this host is taken. Raises Mistake, Several."""
     is_local = options.rdzv_endpoint is None and options.rdzv_backend != "etcd"
     jobs = _jobs_here() if is_local else ()
-    if options.rdzv_id and (called := [job for job in jobs if job.run_id == options.rdzv_id]):
+    if options.rdzv_id and is_local and (called := _called(options.rdzv_id, jobs)):
         return _only(called)
     environments = _environments() if is_local else (os.environ,)
     of_slurm = [slurm.run_id(each) for each in environments if is_local and slurm.endpoint(each)]
@@ -171,6 +171,15 @@ def _jobs_here() -> Sequence[JobHere]:
     if silent:
         say(f"elastic: {count(silent, 'agent')} of this host did not answer", err=True)
     return jobs
+
+
+def _called(run_id: str, jobs: Sequence[JobHere]) -> Sequence[JobHere]:
+    """Return those of these jobs that have this name, else those in /tmp: their agents may have been started without the
+    TMPDIR that this shell has."""
+    called = [job for job in jobs if job.run_id == run_id]
+    if called or parent_here() == PLAIN:
+        return called
+    return [job for job in jobs_here(SystemClock(), PLAIN)[0] if job.run_id == run_id]
 
 
 def _only(jobs: Sequence[JobHere], acts: bool = False) -> RunningJob:
@@ -238,7 +247,8 @@ def _as_a_node(options: JobOptions, environment: Mapping[str, str]) -> LaunchOpt
     master = _variable(environment, "PET_MASTER_ADDR", values.host_or_none)
     if options.rdzv_endpoint is None and master is None and not slurm.endpoint(environment):
         job = f"job {options.rdzv_id}" if options.rdzv_id else "job"
-        missing = f"no {job} of yours was found on this host (in {parent_here()})"
+        places = dict.fromkeys((parent_here(), *([PLAIN] if options.rdzv_id else [])))
+        missing = f"no {job} of yours was found on this host (in {' and '.join(map(str, places))})"
         raise Mistake(
             f"--rdzv-endpoint is missing: {missing}; write --rdzv-endpoint=HOST[:PORT] for one that meets elsewhere"
         )

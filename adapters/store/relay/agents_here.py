@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 from ....core.values import frozen
 from ...clock import Clock
@@ -39,9 +40,10 @@ class JobHere:
         return RelayBackend(self.path, None, clock)
 
 
-def jobs_here(clock: Clock) -> tuple[Sequence[JobHere], int]:
-    """Return the jobs of this user's agents on this host, and how many agents have not answered."""
-    paths = sockets_here()[:_AGENTS_MAX]
+def jobs_here(clock: Clock, parent: Path | None = None) -> tuple[Sequence[JobHere], int]:
+    """Return the jobs of this user's agents on this host, or of those in this directory, and how many agents have not
+    answered."""
+    paths = sockets_here(parent)[:_AGENTS_MAX]
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             asked = list(pool.map(lambda path: _asked(path, clock), paths))

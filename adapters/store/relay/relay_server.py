@@ -33,6 +33,8 @@ VARIABLE = "ELASTIC_RELAY"
 _SUN_PATH_MAX = 107
 _BACKLOG = 1_024
 _JOIN_S = 5.0
+PLAIN = Path("/tmp")
+"""The directory for temporary files where the environment names none."""
 _PREFIX = "elastic-relay-"
 _SETTLED_S = 60.0
 """A folder that is younger may belong to an agent that does not listen yet."""
@@ -105,7 +107,7 @@ class Relay:
         """Listen on a socket in a directory that is ours alone. If its path is too long for the kernel, use /tmp."""
         if _is_too_long(self.path):
             shutil.rmtree(self._directory, ignore_errors=True)
-            self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir="/tmp"))
+            self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=PLAIN))
             self.path = str(self._directory / self._socket_name)
         self._listening.bind(self.path)
         os.chmod(self.path, 0o600)
@@ -181,13 +183,13 @@ def _is_too_long(path: str) -> bool:
 def parent_here() -> Path:
     """Return the directory of this user's relays: that for temporary files, or /tmp if paths are too long there."""
     parent = Path(tempfile.gettempdir())
-    return Path("/tmp") if _is_too_long(str(parent / f"{_PREFIX}12345678" / _socket_name())) else parent
+    return PLAIN if _is_too_long(str(parent / f"{_PREFIX}12345678" / _socket_name())) else parent
 
 
-def sockets_here() -> list[str]:
-    """Return the sockets of this user's relays on this host. Others of the host cannot enter their folders. Those that
-    nobody serves are removed."""
-    parent, name = parent_here(), _socket_name()
+def sockets_here(parent: Path | None = None) -> list[str]:
+    """Return the sockets of this user's relays on this host, in `parent_here()` if no directory is named. Others of the host
+    cannot enter their folders. Those that nobody serves are removed."""
+    parent, name = parent or parent_here(), _socket_name()
     _remove_left_over(parent, name)
     folders = [folder for folder in parent.glob(f"{_PREFIX}*") if _is_private(folder)]
     return sorted(str(folder / name) for folder in folders if _is_socket(folder / name))
