@@ -5,7 +5,6 @@ off by the end of its agent is no error: it has no end, or the next agent that w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import msgspec
 from ..rendezvous import RendezvousState
 from ..rendezvous.codec import BYTES_MAX, encode_plain
 from .plain import made, plain
-from .steps import Header, Step, Trace, step_at
+from .steps import Header, Step, Trace, Worked, step_at
 
 NAME = "elastic trace"
 FORMAT = 9
@@ -22,6 +21,8 @@ READERS = {4: "elastic 0.1.0", 8: "elastic 0.3.0"}
 """Format -> the version of elastic that reads it, for formats that this version does not read."""
 LINE_MAX = 2 * BYTES_MAX
 """A longer line is refused unread."""
+CLOCK_MAX_S = 1e12
+"""No clock of a host shows as much: some 30,000 years."""
 CUT = b" ... cut off\n"
 """The end of a line that its writer did not finish."""
 SAME = "same"
@@ -119,10 +120,20 @@ def decoded(line: bytes, last: RendezvousState | None) -> tuple[Header | Step, R
     for place, key in registers(data):
         last = place[key] = _state(place[key], last)
     entry: Header | Step = made(data, Header | Step)
-    times = (entry.now, entry.wall) if isinstance(entry, Header) else (step_at(entry),)
-    if math.inf in times:
+    if not all(-CLOCK_MAX_S < at < CLOCK_MAX_S for at in _times(entry)):
         raise ValueError("a time that no clock shows")
     return entry, last
+
+
+def _times(entry: Header | Step) -> tuple[float, ...]:
+    """Return the times of a line between which all lie that anybody computes with."""
+    match entry:
+        case Header(now=now, wall=wall):
+            return now, wall
+        case Worked(began_at=began_at, at=at):
+            return began_at, at
+        case step:
+            return (step_at(step),)
 
 
 def _state(data: Any, last: RendezvousState | None) -> RendezvousState:

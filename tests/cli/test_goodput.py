@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from traced import Agent, Party, Shared, finished, started
 from traced_calls import called_again
 from worlds import node
@@ -22,6 +23,9 @@ from elastic.core.world import Why
 
 Goodput = Callable[..., tuple[int, str]]
 A, B = node("a"), node("b")
+
+
+TIMELESS = encoded(evolve(Agent("a", Shared()).header, now=1e308), None)[0]
 
 
 @pytest.fixture
@@ -169,6 +173,7 @@ def test_several_jobs_are_told_one_after_the_other(goodput: Goodput, tmp_path: P
         (b"", "line 1: no header: it is empty, or no trace; is it a trace? elastic launch --trace writes them"),
         (b"{}\n", "line 1: "),
         (b"\xff\n", "line 1: "),
+        (TIMELESS, "line 1: a time that no clock shows; is it a trace?"),
         (b'{"is":"started","round":0,"pids":[1],"at":1.0}\n', "line 1: a step before any header; is it a trace?"),
         (None, "no such file or directory"),
     ],

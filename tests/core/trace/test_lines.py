@@ -29,8 +29,8 @@ from elastic.core.rendezvous import (
     Write,
 )
 from elastic.core.rendezvous import restored as restore
-from elastic.core.trace.lines import CUT, LINE_MAX, Corrupt, traces
-from elastic.core.trace.steps import Asked, Started, step_at
+from elastic.core.trace.lines import CUT, LINE_MAX, Corrupt, encoded, traces
+from elastic.core.trace.steps import Asked, Started, Worked, step_at
 from elastic.core.world import Life
 
 AGENT = finished().a
@@ -119,6 +119,10 @@ def changed(**fields: Any) -> Callable[[bytes], bytes]:
     return lambda line: json.dumps({**json.loads(line), **fields}).encode() + b"\n"
 
 
+def worked(began_at: float) -> bytes:
+    return encoded(Worked(0, 0, 0, False, began_at, 200.0, 200.0), None)[0]
+
+
 @pytest.mark.parametrize(
     ("number", "change", "why"),
     [
@@ -147,6 +151,10 @@ def changed(**fields: Any) -> Callable[[bytes], bytes]:
         ),
         (1, changed(wall="inf"), "line 1: a time that no clock shows"),
         (4, changed(now="inf"), "line 4: a time that no clock shows"),
+        (1, changed(now=1e308), "line 1: a time that no clock shows"),
+        (1, changed(wall=-1e12), "line 1: a time that no clock shows"),
+        (4, changed(now=1e18), "line 4: a time that no clock shows"),
+        (4, lambda line: worked(-1e308), "line 4: a time that no clock shows"),
         (4, changed(surprise=1), "line 4: asked: 'surprise' is not known"),
         (4, lambda line: b" " * LINE_MAX + b"\n", f"line 4: more than the {LINE_MAX} bytes"),
         (6, changed(fed={"is": "shown", "state": {"format": 9}}), "line 6: no register state"),
