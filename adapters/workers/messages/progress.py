@@ -13,8 +13,9 @@ import os
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from operator import index
 from time import monotonic
-from typing import Final
+from typing import Final, SupportsIndex
 
 VARIABLE = "ELASTIC_PROGRESS"
 """The variable that tells a worker the page's path."""
@@ -64,7 +65,7 @@ _places: dict[bytes, int] = {}
 _open_spans: list[tuple[str, float]] = []
 
 
-def progress(step: int | None = None) -> None:
+def progress(step: SupportsIndex | None = None) -> None:
     """Say that this worker makes progress, and which step it has done. Call it in each step; it takes under a microsecond.
 
     Steps have the numbers by which the training counts them, from 0 or 1 on. A step that is done again after a restart has
@@ -73,7 +74,7 @@ def progress(step: int | None = None) -> None:
     """
     global _calls, _step
     if step is not None and (type(step) is not int or not 0 <= step <= STEP_MAX):
-        raise _no_step("progress", step)
+        step = _number("progress", step)
     if _page is None and not _has_page():
         return
     now = monotonic()
@@ -110,18 +111,25 @@ def _busy_by(now: float) -> float:
     return _busy_s if _place is None else _busy_s + now - _since
 
 
-def saved(step: int) -> None:
+def saved(step: SupportsIndex) -> None:
     """Say that the work up to this step is safe: a restart can begin after it. Call it when the checkpoint is whole."""
     global _saved
-    if type(step) is not int or not 0 <= step <= STEP_MAX:
-        raise _no_step("saved", step)
-    if (_page is not None or _has_page()) and step >= _saved:
-        _saved = _words[SAVED] = step + 1
+    number = _number("saved", step)
+    if (_page is not None or _has_page()) and number >= _saved:
+        _saved = _words[SAVED] = number + 1
 
 
-def _no_step(function: str, step: object) -> Exception:
-    kind = TypeError if type(step) is not int else ValueError
-    return kind(f"{function}: a step is an int from 0 to 2**63 - 1, not {step!r}")
+def _number(function: str, step: object) -> int:
+    """Return a step as an int. numpy's integers are steps, too; a bool is none."""
+    try:
+        number = None if isinstance(step, bool) else int(index(step))  # type: ignore[arg-type]
+    except TypeError:
+        number = None
+    if number is None:
+        raise TypeError(f"{function}: a step is an integer, not {step!r} ({type(step).__name__})")
+    if not 0 <= number <= STEP_MAX:
+        raise ValueError(f"{function}: a step is an integer from 0 to 2**63 - 1, not {step!r}")
+    return number
 
 
 @contextmanager
@@ -130,16 +138,26 @@ def busy(name: str, limit: float) -> Iterator[None]:
 
     Within it `limit` counts instead of --hang-timeout. Spans may stand in each other: the innermost counts.
     """
-    if not limit > 0:
-        raise ValueError(f"busy: a limit above 0 seconds, not {limit!r}")
-    span = (name, limit)
+    if not isinstance(name, str):
+        raise TypeError(f"busy: a name is a str, not {name!r} ({type(name).__name__})")
+    span = (name, _limit(limit))
     _open_spans.append(span)
-    _tell()
     try:
+        _tell()
         yield
     finally:
         _open_spans.remove(span)  # that of another thread may have begun since
         _tell()
+
+
+def _limit(limit: object) -> float:
+    """Return a limit in seconds, which may be of any type that is a number."""
+    if not hasattr(limit, "__float__") and not hasattr(limit, "__index__"):
+        raise TypeError(f"busy: a limit is a number of seconds, not {limit!r} ({type(limit).__name__})")
+    seconds = float(limit)  # type: ignore[arg-type]
+    if not seconds > 0:
+        raise ValueError(f"busy: a limit above 0 seconds, not {limit!r}")
+    return seconds
 
 
 def _tell() -> None:

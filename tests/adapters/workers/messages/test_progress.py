@@ -41,16 +41,15 @@ print(json.dumps(told))
 """
 
 
-def told(path: Path, given: str | None) -> list[object]:
-    environment = {**os.environ, **({VARIABLE: given} if given else {})}
-    run = subprocess.run([sys.executable, "-c", PROGRAM, path], env=environment, check=True, capture_output=True)
-    found: list[object] = json.loads(run.stdout)
-    return found
+def told(page: Path | str | None, program: str, *arguments: Path) -> str:
+    """Run this program with that page, to its end, and return what it prints."""
+    environment = {**os.environ, **({VARIABLE: str(page)} if page else {})}
+    return subprocess.check_output([sys.executable, "-c", program, *arguments], env=environment, text=True)
 
 
 def test_a_worker_says_that_it_makes_progress_and_that_it_is_busy(tmp_path: Path) -> None:
     path = Path(page_path(str(tmp_path / "socket"), 3, 7))
-    *pages, refused = told(path, str(path))
+    *pages, refused = json.loads(told(path, PROGRAM, path))
     assert pages == [
         [0, 0, 0.0, ""],
         [2, 0, 0.0, ""],
@@ -65,7 +64,7 @@ def test_a_worker_says_that_it_makes_progress_and_that_it_is_busy(tmp_path: Path
 
 @pytest.mark.parametrize("given", [None, "/nowhere/page"])
 def test_without_a_launcher_or_a_place_for_the_page_nothing_happens(tmp_path: Path, given: str | None) -> None:
-    *pages, _ = told(tmp_path / "page", given)
+    *pages, _ = json.loads(told(given, PROGRAM, tmp_path / "page"))
     assert pages == [[0, 0, 0.0, ""]] * 7 and not (tmp_path / "page").exists()
 
 
@@ -145,10 +144,17 @@ def test_what_a_worker_had_said_of_its_work_is_read_when_it_is_dead(tmp_path: Pa
     assert spans["checkpoint"] + spans["upload"] < evaluates - five
     assert found.span and found.span[0] == "evaluation" and found.last.at < found.span[1] < evaluates
     assert refusals == [
-        f"{call}: a step is an int from 0 to 2**63 - 1, not {bad!r}"
-        for bad in (-1, True, 2**63, 1.0, "8", None)
+        f"{call}: a step is an integer{what}"
+        for what in (
+            " from 0 to 2**63 - 1, not -1",
+            ", not True (bool)",
+            " from 0 to 2**63 - 1, not 9223372036854775808",
+            ", not 1.0 (float)",
+            ", not '8' (str)",
+            ", not None (NoneType)",
+        )
         for call in ("progress", "saved")
-        if bad is not None or call == "saved"
+        if "None" not in what or call == "saved"
     ]
 
 
@@ -162,11 +168,46 @@ def test_a_call_without_a_step_passes_nothing_and_one_that_is_refused_counts_not
     program = "import elastic\nelastic.progress()\nelastic.progress(-1)"
     environment = {**os.environ, VARIABLE: str(tmp_path / "page")}
     run = subprocess.run([sys.executable, "-c", program], env=environment, check=False, capture_output=True)
-    assert b"ValueError: progress: a step is an int from 0 to 2**63 - 1, not -1" in run.stderr
+    assert b"ValueError: progress: a step is an integer from 0 to 2**63 - 1, not -1" in run.stderr
     assert read_page(str(tmp_path / "page")).calls == 1
     found = take_page(str(tmp_path / "page"))
     assert found.first == found.last != Mark()
     assert (found.first_step, found.step, found.passed) == (0, 0, Mark())
+
+
+def test_every_integer_is_a_step(tmp_path: Path) -> None:
+    program = """
+import elastic, enum, numpy
+class Steps(enum.IntEnum): FIRST = 3
+elastic.progress(Steps.FIRST); elastic.progress(numpy.int64(5)); elastic.saved(numpy.uint8(4))
+for call in (elastic.progress, elastic.saved):
+    try: call(numpy.int32(-7))
+    except ValueError: elastic.progress(numpy.int32(6))
+"""
+    told(tmp_path / "page", program)
+    found = take_page(str(tmp_path / "page"))
+    assert (found.first_step, found.step, found.saved) == (4, 7, 5)
+
+
+def test_a_span_that_is_refused_is_none(tmp_path: Path) -> None:
+    program = """
+import elastic, sys
+from datetime import timedelta
+from fractions import Fraction
+for name, limit in ((5, 60), ("load", "60"), ("load", None), ("load", timedelta(5)), ("load", float("nan"))):
+    try:
+        with elastic.busy(name, limit): sys.exit("it was begun")
+    except (TypeError, ValueError) as error: print(type(error).__name__, error)
+with elastic.busy("load", Fraction(1, 2)): elastic.progress()
+"""
+    assert told(tmp_path / "page", program).splitlines() == [
+        "TypeError busy: a name is a str, not 5 (int)",
+        "TypeError busy: a limit is a number of seconds, not '60' (str)",
+        "TypeError busy: a limit is a number of seconds, not None (NoneType)",
+        "TypeError busy: a limit is a number of seconds, not datetime.timedelta(days=5) (timedelta)",
+        "ValueError busy: a limit above 0 seconds, not nan",
+    ]
+    assert read_page(str(tmp_path / "page")) == Page(1)
 
 
 def test_the_agent_s_bounds_are_those_of_the_worker_which_imports_nothing_of_the_core() -> None:
