@@ -1,9 +1,10 @@
 """What a worker says of its work: a page of memory that it shares with its agent.
 
 ELASTIC_PROGRESS names the page's file. The worker makes it at its first call, and from then on a call is a write to memory.
-The agent reads the file (`pages.py`): now and then under --hang-timeout, and else when the worker has ended. A process that
-forks shares its page. Points in time are of CLOCK_MONOTONIC, which all processes of a host share; 0 is none. A step is
-written as one more, so that 0 is none, too.
+The agent reads the file (`pages.py`): now and then under --hang-timeout, and else when the worker has ended. The page
+belongs to the first process that calls. Of others that find it, forked or executed, only the number of calls of progress
+counts. Points in time are of CLOCK_MONOTONIC, which all processes of a host share; 0 is none. A step is written as one more,
+so that 0 is none, too.
 """
 
 from __future__ import annotations
@@ -40,12 +41,17 @@ BEFORE: Final = 25
 """The highest step of an earlier start. The agent alone writes it, before the worker begins."""
 SINCE: Final = 26
 """Since when the innermost busy span counts: the time of those before it is in the table."""
-TABLE: Final = 27
+OWNER: Final = 27
+"""The process id of the owner."""
+TABLE: Final = 28
 """The seconds of busy spans, name by name; then their names."""
 NAMES: Final = 8 * (TABLE + NAMES_MAX + 1)
 BYTES: Final = NAMES + NAME_BYTES * NAMES_MAX
 
 _page: memoryview | None = None
+"""The page that this process owns."""
+_other: memoryview[int] | None = None
+"""The words of a page that another process owns."""
 _words: memoryview
 _times: memoryview[float]
 # what this process has written: reading it back from the page takes longer than to keep it
@@ -76,6 +82,8 @@ def progress(step: SupportsIndex | None = None) -> None:
     if step is not None and (type(step) is not int or not 0 <= step <= STEP_MAX):
         step = _number("progress", step)
     if _page is None and not _has_page():
+        if _other is not None:
+            _other[CALLS] += 1
         return
     now = monotonic()
     if not _is_marked:
@@ -204,17 +212,35 @@ def _place_of(name: bytes) -> int:
 
 
 def _has_page() -> bool:
-    """Map the page, once. Where there is none, or none can be made, memory of this process takes its place."""
-    global _words, _times, _page, _passes_at
-    if _page is None:
+    """Return True if this process owns a page. It is mapped once. If none can be made, memory of this process takes its
+    place."""
+    global _words, _times, _page, _other, _passes_at
+    if _page is None and _other is None:
         path = os.environ.get(VARIABLE)
         if not path:
             return False
         page = _mapped(path)
-        _words, _times = page[:NAMES].cast("Q"), page[:NAMES].cast("d")
-        _passes_at = _words[BEFORE] or math.inf
+        words = page[:NAMES].cast("Q")
+        if words[OWNER] not in (0, os.getpid()):
+            _other = words
+            return False
+        words[OWNER] = os.getpid()
+        _words, _times = words, page[:NAMES].cast("d")
+        _passes_at = words[BEFORE] or math.inf
         _page = page
-    return True
+    return _page is not None
+
+
+def _forked() -> None:
+    """Forget the page, which is the parent's: at its first call a forked child finds out what page there is for it."""
+    global _page, _other, _place, _calls, _step, _saved, _busy_s, _is_marked
+    _page = _other = _place = None
+    _calls = _step = _saved = 0
+    _busy_s, _is_marked = 0.0, False
+    _places.clear()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _mapped(path: str) -> memoryview:

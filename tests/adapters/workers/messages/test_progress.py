@@ -210,6 +210,54 @@ with elastic.busy("load", Fraction(1, 2)): elastic.progress()
     assert read_page(str(tmp_path / "page")) == Page(1)
 
 
+OWNS = """
+import elastic, os, subprocess, sys
+def child():
+    assert not os.fork() or not os.wait()[1], "the child failed"
+    if os.getpid() != me:
+        other(); os._exit(0)
+def other():
+    with elastic.busy("evaluation", 60): elastic.progress(1_000_000)
+    elastic.saved(999_999)
+me = os.getpid()
+if sys.argv[1:] == ["child"]: sys.exit(other())
+elastic.progress(1)
+with elastic.busy("checkpoint", 60): child()
+elastic.saved(1)
+subprocess.run([sys.executable, sys.argv[0], "child"], check=True)
+"""
+
+
+def test_the_first_process_that_calls_owns_the_page_and_of_others_calls_of_progress_count(tmp_path: Path) -> None:
+    program, page = tmp_path / "program.py", str(tmp_path / "page")
+    program.write_text(OWNS)
+    subprocess.run([sys.executable, program], env={**os.environ, VARIABLE: page}, check=True)
+    assert read_page(page).calls == 3
+    found = take_page(page)
+    assert (found.first_step, found.step, found.saved, found.span) == (2, 2, 2, None)
+    assert found.first == found.last
+    assert [name for name, seconds in found.spans if seconds] == ["checkpoint"]
+
+
+def test_a_forked_child_with_another_page_owns_that(tmp_path: Path) -> None:
+    program = f"""
+import elastic, os
+with elastic.busy("load", 5): elastic.progress(7)
+elastic.saved(7)
+if not os.fork():
+    os.environ["{VARIABLE}"] += ".child"
+    with elastic.busy("evaluation", 5): elastic.progress(3)
+    elastic.saved(2)
+    os._exit(0)
+assert not os.wait()[1]
+"""
+    told(tmp_path / "page", program)
+    own, child = (take_page(str(tmp_path / name)) for name in ("page", "page.child"))
+    assert (own.first_step, own.step, own.saved) == (8, 8, 8)
+    assert (child.first_step, child.step, child.saved) == (4, 4, 3)
+    assert [[name for name, seconds in each.spans if seconds] for each in (own, child)] == [["load"], ["evaluation"]]
+
+
 def test_the_agent_s_bounds_are_those_of_the_worker_which_imports_nothing_of_the_core() -> None:
     assert (work.STEP_MAX, work.NAMES_MAX) == (progress.STEP_MAX, progress.NAMES_MAX)
     shown = "import sys, elastic; elastic.progress(); print('attrs' in sys.modules or 'elastic.core' in sys.modules)"
