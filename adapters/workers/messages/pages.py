@@ -18,6 +18,7 @@ from .progress import (
     NAME_BYTES,
     NAMES,
     NAMES_MAX,
+    OTHER,
     SINCE,
     TABLE,
     WATCHED,
@@ -76,7 +77,7 @@ def read_page(path: str | None) -> Page:
 
 def take_page(path: str | None) -> Said:
     """Return what the page of a worker that has ended says of its work, and remove it. None: it had none."""
-    from ....core.work import OTHER, Mark, Said  # only the end of a worker needs it
+    from ....core.work import Mark, Said  # only the end of a worker needs it
 
     data = _read(path, BYTES)
     if path is not None:
@@ -110,4 +111,8 @@ def _read(path: str | None, size: int) -> bytes | None:
 
 
 def _text(name: bytes) -> str:
-    return name.rstrip(b"\0").decode(errors="replace")
+    """Return the name of a span; `other` for bytes that are no text."""
+    try:
+        return name.rstrip(b"\0").decode()
+    except UnicodeDecodeError:
+        return OTHER

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 import struct
+from _thread import get_ident
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from operator import index
@@ -24,6 +25,8 @@ STEP_MAX: Final = 2**63 - 1
 NAMES_MAX: Final = 8
 """The number of names of busy spans that are told apart. The others share the last place of the table."""
 NAME_BYTES: Final = 100
+OTHER: Final = "other"
+"""The name of the last place."""
 
 # the words of a page: first those that the hang watch reads
 CALLS: Final = 0
@@ -68,7 +71,8 @@ _is_marked = False
 """True if the first progress is marked, and there was no busy span since the last one."""
 _places: dict[bytes, int] = {}
 """The places of names in the table."""
-_open_spans: list[tuple[str, float]] = []
+_open_spans: list[tuple[str, float, int]] = []
+"""Name, limit and thread of each."""
 
 
 def progress(step: SupportsIndex | None = None) -> None:
@@ -99,8 +103,11 @@ def progress(step: SupportsIndex | None = None) -> None:
 
 
 def _mark(now: float) -> None:
-    """Mark how long the worker had been busy at this progress, and when the first one was."""
-    global _is_marked
+    """Mark how long the worker had been busy at this progress, and when the first one was. If this thread is in no span, the
+    spans of others stop no training: their time up to now counts as none."""
+    global _is_marked, _since
+    if _place is not None and all(thread != get_ident() for *_, thread in _open_spans):
+        _since = _times[SINCE] = now
     busy_s = _busy_by(now)
     if not _calls:
         _times[FIRST_BUSY], _times[FIRST_AT] = busy_s, now
@@ -144,11 +151,13 @@ def _number(function: str, step: object) -> int:
 def busy(name: str, limit: float) -> Iterator[None]:
     """Mark a span in which this worker makes no progress for `limit` seconds at most: a checkpoint, a compilation.
 
-    Within it `limit` counts instead of --hang-timeout. Spans may stand in each other: the innermost counts.
+    Within it `limit` counts instead of --hang-timeout. Spans may stand in each other: the innermost counts. Mark what stops
+    the training. A span in a thread beside it, such as an asynchronous checkpoint, is busy time only from the last call of
+    `progress` outside of any span: up to that call the worker has trained.
     """
     if not isinstance(name, str):
         raise TypeError(f"busy: a name is a str, not {name!r} ({type(name).__name__})")
-    span = (name, _limit(limit))
+    span = (name, _limit(limit), get_ident())
     _open_spans.append(span)
     try:
         _tell()
@@ -180,8 +189,8 @@ def _tell() -> None:
         _place = None
         _words[SPAN] = number << 1
         return
-    name, limit = _open_spans[-1]
-    told = name.encode(errors="replace")[:NAME_BYTES]
+    name, limit, _ = _open_spans[-1]
+    told = name.encode(errors="replace")[:NAME_BYTES].decode(errors="ignore").encode()
     _place = _place_of(told)
     _page[NAME : NAME + NAME_BYTES] = told.ljust(NAME_BYTES, b"\0")
     _times[LIMIT] = limit

@@ -82,7 +82,7 @@ def test_whatever_a_worker_writes_into_its_page_is_read(tmp_path: Path) -> None:
     page.write_bytes(struct.pack("=QQd", 2**64 - 1, 1, math.nan) + b"\xff" * 200)
     assert read_page(str(page)) == Page(2**64 - 1)
     page.write_bytes(struct.pack("=QQd", 1, 1, 5.0) + b"\xff" * 200)
-    assert read_page(str(page)) == Page(1, 1, 5.0, "\ufffd" * 100)
+    assert read_page(str(page)) == Page(1, 1, 5.0, "other")
     link = tmp_path / "link"
     link.symlink_to(page)
     assert read_page(str(link)) == Page()
@@ -210,6 +210,39 @@ with elastic.busy("load", Fraction(1, 2)): elastic.progress()
     assert read_page(str(tmp_path / "page")) == Page(1)
 
 
+def test_a_long_name_ends_with_a_whole_character(tmp_path: Path) -> None:
+    told(
+        tmp_path / "page",
+        'import elastic\nspan = elastic.busy("e" + "\u00e9" * 60, 5)\nspan.__enter__()\nimport os; os._exit(0)',
+    )
+    found = take_page(str(tmp_path / "page"))
+    assert found.span and found.span[0] == "e" + "\u00e9" * 49
+
+
+BESIDE = """
+import elastic, json, threading, time
+from time import monotonic
+begun, may_end, times = threading.Event(), threading.Event(), []
+def saves():
+    with elastic.busy("checkpoint", 60):
+        begun.set(); may_end.wait()
+elastic.progress(1)
+thread = threading.Thread(target=saves)
+thread.start(); begun.wait()
+for step in (2, 3):
+    time.sleep(0.02); times.append(monotonic()); elastic.progress(step)
+time.sleep(0.02); may_end.set(); thread.join(); times.append(monotonic())
+print(json.dumps(times))
+"""
+
+
+def test_a_span_beside_the_training_is_busy_time_only_after_the_last_progress(tmp_path: Path) -> None:
+    _, progressed, ended = json.loads(told(tmp_path / "page", BESIDE))
+    found = take_page(str(tmp_path / "page"))
+    assert 0.02 <= dict(found.spans)["checkpoint"] <= ended - progressed
+    assert (found.first.busy_s, found.last.busy_s) == (0, 0)
+
+
 OWNS = """
 import elastic, os, subprocess, sys
 def child():
@@ -259,7 +292,8 @@ assert not os.wait()[1]
 
 
 def test_the_agent_s_bounds_are_those_of_the_worker_which_imports_nothing_of_the_core() -> None:
-    assert (work.STEP_MAX, work.NAMES_MAX) == (progress.STEP_MAX, progress.NAMES_MAX)
+    ours, theirs = ((each.STEP_MAX, each.NAMES_MAX, each.OTHER) for each in (work, progress))
+    assert ours == theirs
     shown = "import sys, elastic; elastic.progress(); print('attrs' in sys.modules or 'elastic.core' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", shown], text=True) == "False\n"
 
@@ -273,7 +307,8 @@ def test_a_page_that_is_too_short_or_a_link_says_nothing_and_is_gone(tmp_path: P
     link.symlink_to(page)
     assert take_page(str(link)) == Said()
     assert page.exists() and not link.is_symlink()
-    assert take_page(str(page)).saved == 2**64 - 1
+    garbage = take_page(str(page))
+    assert (garbage.saved, {name for name, _ in garbage.spans}) == (2**64 - 1, {"other"})
     put_before(str(page), 3)
     put_before(str(page), 4)  # its place is taken: nobody writes to it
     assert page.read_bytes()[8 * progress.BEFORE :] == (4).to_bytes(8, sys.byteorder)
