@@ -155,19 +155,15 @@ class Relay:
             self._connections.discard(connection)
 
     def _remove(self) -> None:
-        """Remove the folder with the socket, and the notices and pages if there are any. Only to look for these takes a
-        descriptor, and there may be none left."""
+        """Remove the folder with the socket, and whatever workers have put there. Only to look for that takes a descriptor,
+        and there may be none left."""
         self._listening.close()
         with suppress(OSError):  # it was not made
             os.unlink(self.path)
         with suppress(OSError):
             os.rmdir(self._directory)
             return
-        with suppress(OSError):  # somebody else has removed it
-            for name in os.listdir(self._directory):
-                with suppress(OSError):
-                    os.unlink(self._directory / name)
-            os.rmdir(self._directory)
+        shutil.rmtree(self._directory, ignore_errors=True)
 
 
 def _socket_name() -> str:

@@ -285,6 +285,15 @@ def test_a_relay_that_closes_while_there_is_no_free_thread_leaves_nothing_behind
     assert not Path(relay.path).parent.exists()
 
 
+def test_whatever_a_worker_puts_into_the_folder_of_a_relay_goes_with_it(relay: Relay) -> None:
+    folder = Path(relay.path).parent
+    (folder / "progress.0.0" / "deep").mkdir(parents=True)
+    (folder / "progress.0.1").symlink_to("/etc")
+    os.mkfifo(folder / "progress.0.2")
+    relay.close()
+    assert not folder.exists() and Path("/etc").exists()
+
+
 class Counting(MemoryBackend):
     """Counts the clients of a store in `made`."""
 
