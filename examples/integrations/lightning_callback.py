@@ -40,6 +40,10 @@ class ElasticCallback(Callback):  # type: ignore[misc]
     def on_validation_end(self, *others: object) -> None:
         self._validates.close()
 
+    def on_exception(self, *others: object) -> None:
+        self._validates.close()  # its end is not told
+        self._writes = None  # who knows if the file is whole
+
     def _say_saved(self) -> None:
         if self._writes is not None:
             elastic.saved(self._writes)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +24,7 @@ def needs(name: str, remedy: str = "make setup") -> pytest.MarkDecorator:
 
 
 IMPORT_S = 180.0
+INTEGRATIONS = Path(__file__).parents[2] / "examples" / "integrations"
 LARGE = "make frameworks"
 """What installs packages that are too large for each set-up."""
 
@@ -70,6 +74,39 @@ def test_a_training_that_fails_and_goes_on_in_standbys_ends_with_the_weights_of_
         (1, 3, 3, 6, 6)
     }
     assert (0, None, 1, 3, 2) in {(each.round, each.before, each.first_step, each.step, each.saved) for each in works}
+
+
+FAILS_IN_VALIDATION = f"""
+import sys
+import pytorch_lightning as lightning, torch
+from torch.utils.data import DataLoader, TensorDataset
+sys.path.append("{INTEGRATIONS}")
+from lightning_callback import ElasticCallback
+from elastic.adapters.workers.messages.pages import read_page
+
+class Line(lightning.LightningModule):
+    def __init__(self): super().__init__(); self.line = torch.nn.Linear(1, 1)
+    def training_step(self, batch, index): return self.line(batch[0]).sum()
+    def validation_step(self, batch, index):
+        assert read_page(sys.argv[1]).name == "evaluation"
+        raise RuntimeError("validation fails")
+    def configure_optimizers(self): return torch.optim.SGD(self.parameters(), lr=0.01)
+
+loader = DataLoader(TensorDataset(torch.ones(4, 1)))
+silent = dict.fromkeys(("logger", "enable_progress_bar", "enable_model_summary", "enable_checkpointing"), False)
+trainer = lightning.Trainer(accelerator="cpu", max_steps=2, callbacks=[ElasticCallback()], **silent)
+try: trainer.fit(Line(), loader, loader)
+except RuntimeError as error: print(error)
+assert not read_page(sys.argv[1]).span
+"""
+
+
+@needs("pytorch_lightning", LARGE)
+def test_a_validation_that_fails_ends_the_span_of_the_validation(tmp_path: Path) -> None:
+    page = str(tmp_path / "page")
+    environment = {**os.environ, "ELASTIC_PROGRESS": page}
+    run = [sys.executable, "-c", FAILS_IN_VALIDATION, page]
+    assert subprocess.check_output(run, env=environment, text=True, cwd=tmp_path) == "validation fails\n"
 
 
 def test_a_checkpoint_that_was_being_written_when_a_worker_died_is_not_taken_for_a_whole_one(
