@@ -68,7 +68,8 @@ class Worked:
     at: float
     """When the agent wrote this down."""
     before: int | None = None
-    """The highest step that an earlier start on this node had told."""
+    """The highest step that an earlier start of this local rank on this node had told; the lowest of the others' if it had
+    told none."""
     first: Mark | None = None
     """The first progress."""
     passed: Mark | None = None

@@ -1,7 +1,8 @@
 """Writes down what each start of a worker came to, when it has ended: its life, and what its page says (`core/work.py`).
 
-The agent's own thread calls. Nobody reads a page for this while its worker runs. The highest step that any worker of this
-node has told goes into the pages of those that start later, so that they can tell when they have passed it.
+The agent's own thread calls. Nobody reads a page for this while its worker runs. The highest step that a local rank has told
+goes into the pages of its later starts, so that they can tell when they have passed it. Ranks may count differently (a
+trainer steps, an actor episodes), so one that has told none yet gets the lowest of the others' steps.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class WorkRecords:
         reached by then."""
         self._last: dict[int, tuple[int, int]] = {}
         """The round of the last start of each worker, and the number of that start."""
-        self._reached: int | None = None
-        """The highest step that any worker which has ended had told."""
+        self._reached: dict[int, int] = {}
+        """The highest step that each local rank has told which has ended."""
 
     def begin(self, attempts: Mapping[int, Attempt]) -> None:
         """Note that these workers are about to start."""
@@ -37,10 +38,11 @@ class WorkRecords:
             round, number = self._last.get(local_rank, (None, 0))
             number = number + 1 if round == attempt.round else 0
             self._last[local_rank] = attempt.round, number
-            self._running[local_rank] = attempt, number, self._reached
+            before = self._reached.get(local_rank, min(self._reached.values(), default=None))
+            self._running[local_rank] = attempt, number, before
             page = attempt.spec.environment.get(VARIABLE)
-            if page and self._reached is not None:
-                put_before(page, self._reached)
+            if page and before is not None:
+                put_before(page, before)
 
     @staticmethod
     def get_ready() -> None:
@@ -60,7 +62,7 @@ class WorkRecords:
         life = Worked(attempt.round, rank, number, exit.was_standby, began_at, ended_at, at, before)
         work = told(life, take_page(attempt.spec.environment.get(VARIABLE)))
         if work.step is not None:
-            self._reached = max(work.step, work.step if self._reached is None else self._reached)
+            self._reached[exit.local_rank] = max(work.step, self._reached.get(exit.local_rank, 0))
         if exit.pid in self._blamed:
             from ...core.trace.steps import HangEnd
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import evolve
@@ -94,7 +95,28 @@ def test_a_worker_that_the_hang_watch_has_ended_is_told_as_one_that_hung(tmp_pat
     assert [isinstance(work, Worked) for work in works] == [True, True]
 
 
-def test_the_highest_step_of_all_workers_is_what_was_reached(tmp_path: Path) -> None:
+def test_workers_that_count_differently_are_held_to_their_own_steps(tmp_path: Path) -> None:
+    told = list[Worked]()
+    records = WorkRecords(CLOCK, lambda function, work: told.append(work))
+
+    def runs(round: int, steps: Mapping[int, int]) -> None:
+        begun = attempts(tmp_path, round)
+        begun[1].spec.environment[VARIABLE] = f"{tmp_path}/other.{round}"  # type: ignore[index]
+        records.begin(begun)
+        for local_rank, step in steps.items():
+            records.ended(works(begun[local_rank], f"elastic.progress({step})" if step else ""))
+
+    runs(0, {0: 20, 1: 0})
+    runs(1, {0: 15, 1: 2_000})
+    runs(2, {0: 21, 1: 2_100})
+    assert [(work.before, work.step, work.passed is not None) for work in told] == [
+        *((None, 20, False), (None, None, False)),
+        *((20, 15, False), (20, 2_000, True)),
+        *((20, 21, True), (2_000, 2_100, True)),
+    ]
+
+
+def test_the_highest_step_of_all_starts_is_what_was_reached(tmp_path: Path) -> None:
     told = list[Worked]()
     records = WorkRecords(CLOCK, lambda function, work: told.append(work))
     for round, step in enumerate((6, 2, 3)):
