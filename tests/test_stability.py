@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 import elastic.core
 from elastic.adapters.report import launch_report
@@ -62,7 +63,14 @@ def test_launch_md_names_each_field_of_a_report() -> None:
     assert fields - set(re.findall(r"`(\w+)`", section)) == set()
 
 
-def test_the_changelog_begins_with_what_comes_and_then_has_this_release() -> None:
-    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert headings[:2] == ["Unreleased", version]
+def test_the_version_is_the_last_release_s_or_with_changes_since_then_one_of_development_above_it() -> None:
+    _, *sections = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    (coming, changes), (released, _) = (section.split("\n", 1) for section in sections[:2])
+    version = Version(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+    assert coming == "Unreleased"
+    if changes.strip():
+        assert version.is_devrelease and version > Version(released)
+    else:
+        assert version == Version(released)
+    assert f"elastic {version}" not in lines.READERS.values(), "a version reads its own traces"
+    assert f"\nversion: {released}\n" in (ROOT / "CITATION.cff").read_text(), "what can be cited is a release"
