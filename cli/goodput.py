@@ -14,7 +14,21 @@ import click
 
 from ..adapters.report.trace_file import missing_parts, stretches
 from ..adapters.terminal import why
-from ..core.goodput import Book, Entry, Follower, added, booked, closed, follow, jobs, micros, of_job, take
+from ..core.goodput import (
+    Book,
+    Entry,
+    Follower,
+    Kind,
+    Piece,
+    added,
+    booked,
+    closed,
+    follow,
+    jobs,
+    micros,
+    of_job,
+    take,
+)
 from ..core.group import Phase
 from ..core.trace.lines import Corrupt, entries
 from ..core.trace.steps import Header, Step, Working
@@ -24,7 +38,7 @@ from . import values
 from .exit_codes import SUCCEEDED
 from .mistakes import Mistake, Value
 from .option import Command, file_names
-from .render.goodput import FORMAT, job_data, rendered
+from .render.goodput import FORMAT, job_data, rendered, span
 from .render.goodput_picture import bars
 from .render.rounds import names
 from .render.text import count, say, say_data
@@ -77,14 +91,14 @@ def goodput(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
     agents = [agent for path in files for agent in _agents(path, found)]
     whole = reduce(added, (booked(each.entries, each.shift) for each in agents), Book())
     hosts = {each.header.node: each.header.host for each in agents}
+    if svg:
+        _draw(svg, agents, whole)
     if as_json:
         of_nodes = {each.header.node: _agent_data(each) for each in agents}
         told = [job_data(job, of_job(whole, job), names(hosts), of_nodes) for job in jobs(whole)]
         say_data({"format": FORMAT, "jobs": told})
     else:
         say(*_lines(whole, hosts, len(found) - len(agents)), *_missing(files))
-    if svg:
-        _draw(svg, agents, whole)
     return SUCCEEDED
 
 
@@ -113,7 +127,11 @@ def _agents(path: str, found: dict[Header, str]) -> Iterator[_Agent]:
 def _agent(path: str, header: Header, follower: Follower, kept: Sequence[Entry]) -> _Agent:
     group = follower.account.group
     is_ended = group is not None and group.phase is Phase.ENDED
-    return _Agent(path, header, (*kept, *closed(follower.account)), is_ended)
+    those = (*kept, *closed(follower.account))
+    if not any(isinstance(each, Piece) for each in those):
+        at = follower.account.at
+        those = (*those, Piece(header.node, at, at, "waiting", Kind.FIRST))  # it was there, if for no time
+    return _Agent(path, header, those, is_ended)
 
 
 def _entries(path: str) -> Iterator[Header | Step | None]:
@@ -138,10 +156,17 @@ def _entries(path: str) -> Iterator[Header | Step | None]:
 
 def _lines(whole: Book, hosts: Mapping[Node, str], ranks: int) -> Iterator[str]:
     of = jobs(whole)
+    met = [job for job in of if job]
     without = f" ({count(ranks, 'trace')} of ranks left out)" if ranks else ""
-    yield f"elastic  {count(len(hosts), 'agent')}, {count(len(of), 'job')}{without}"
-    for job in of:
+    yield f"elastic  {count(len(hosts), 'agent')}, {count(len(met), 'job')}{without}"
+    for job in met or of:
+        if len(met) > 1:
+            yield from ("", f"  job {job}")
         yield from rendered(of_job(whole, job), names(hosts))
+    if alone := hosts.keys() - whole.meetings.keys():
+        spent = span(sum(spent for share, spent in whole.shares.items() if share.node in alone))
+        where = "in none of these" if len(met) > 1 else "counted above"
+        yield f"  no job     {count(len(alone), 'agent')} met none: {spent}, {where}"
 
 
 def _missing(files: Sequence[str]) -> Iterator[str]:
@@ -153,7 +178,8 @@ def _missing(files: Sequence[str]) -> Iterator[str]:
 def _draw(path: str, agents: Sequence[_Agent], whole: Book) -> None:
     """Draw one job: a picture has one axis of time. Raises Mistake for several."""
     if len(of := jobs(whole)) != 1:
-        raise Mistake(f"--picture={path}: these traces are of {count(len(of), 'job')}; name those of one")
+        number = count(len([job for job in of if job]), "job")
+        raise Mistake(f"--picture={path}: these traces are of {number}; name those of one")
     title = f"goodput: {count(len(agents), 'agent')}"
     try:
         drawn = bars([(each.shift, each.entries) for each in agents], whole, title)

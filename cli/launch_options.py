@@ -224,8 +224,8 @@ class LaunchOptions:
         "Write how the job ended, and every failure, to this file."
     )
     trace: str | None = OUTPUT.option("FILE|DIR/", values.trace_file, own=True)(
-        "Record every step of this agent for elastic replay: appended to FILE, or to a file of DIR that is named after the "
-        "node. Wrapped functions (elastic.inprocess) are traced beside it."
+        "Record every step of this agent for elastic goodput and elastic replay: appended to FILE, or to a file of DIR that "
+        "is named after the node. Wrapped functions (elastic.inprocess) are traced beside it."
     )
     event_log_handler: str = OUTPUT.option("NAME", values.name, default="null")(
         "Where torch's events go: null, console (stderr, one line of JSON each), or an installed package's entry point in "

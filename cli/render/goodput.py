@@ -6,16 +6,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...adapters.terminal import printable
 from ...core.goodput import BUCKETS, TRAINING, Book, Cause, Kind, Loss, bucket, cause, losses
 from ...core.trace.plain import plain
 from ...core.world import Node
-from .text import table
+from .text import count, shortened, table
 
 FORMAT = 1
 EVENTS_MAX = 10
 """The most events that people are shown."""
 SHOWN_LEAST = 0.0005
 """A bucket with a smaller share is not in the line."""
+
+BUCKET_MAX = 24
+"""The longest name of a bucket that people are shown whole: a program gives busy spans theirs."""
 
 Names = Mapping[Node, str]
 
@@ -28,7 +32,7 @@ def rendered(book: Book, known: Names) -> Iterator[str]:
         kinds[bucket(book, share), cause(book, share).kind] += spent
     total = sum(kinds.values())
     rows = sorted(kinds.items(), key=lambda row: (_place(row[0][0]), -row[1], row[0][1].value))
-    cells = [(bucket, kind.value, span(spent), percent(spent, total)) for (bucket, kind), spent in rows]
+    cells = [(_named(bucket), kind.value, span(spent), percent(spent, total)) for (bucket, kind), spent in rows]
     yield ""
     yield from (f"  {line}" for line in table(("bucket", "cause", "node time", "share"), cells))
     if found := losses(book):
@@ -40,28 +44,32 @@ def rendered(book: Book, known: Names) -> Iterator[str]:
             yield f"  and {len(found) - EVENTS_MAX} more: --json"
 
 
+def _named(bucket: str) -> str:
+    return shortened(printable(bucket), BUCKET_MAX)
+
+
 def _place(bucket: str) -> tuple[int, str]:
     """Return the place of a bucket in a table; busy spans come behind what is done again."""
     return (BUCKETS.index(bucket), "") if bucket in BUCKETS else (BUCKETS.index("recomputed"), bucket)
 
 
 def summary(book: Book, known: Names) -> str:
-    """Return the one line: "96.1 % running · 1.2 % starting · … · lost in all: 3 h 12 min of 2 nodes"."""
+    """Return the one line: "96.1 % running · 1.2 % starting · … · lost in all: 3 h 12 min of 2 agents"."""
     buckets = Counter[str]()
     for share, spent in book.shares.items():
         buckets[bucket(book, share)] += spent
     total, lost = sum(buckets.values()), sum(loss.total for loss in losses(book))
     order = sorted(buckets.items(), key=lambda each: (each[0] not in TRAINING, -each[1], each[0]))
     parts = [_part(bucket, spent, total, book, known) for bucket, spent in order if spent >= SHOWN_LEAST * total]
-    nodes = len({share.node for share in book.shares})
-    return " · ".join((*parts, f"lost in all: {span(lost)} of {nodes} node{'s' * (nodes != 1)}"))
+    agents = count(len({share.node for share in book.shares}), "agent")
+    return " · ".join((*parts, f"lost in all: {span(lost)} of {agents}"))
 
 
 def _part(bucket: str, spent: int, total: int, book: Book, known: Names) -> str:
     awaited = _awaited(book) if bucket == "waiting" else Counter[Node]()
     node = min(awaited, key=lambda node: (-awaited[node], node), default=None)
     most = f", most for {known.get(node, node.slot)}" if node and 2 * awaited[node] >= spent else ""
-    return f"{percent(spent, total)} {bucket}{most}"
+    return f"{percent(spent, total)} {_named(bucket)}{most}"
 
 
 def _awaited(book: Book) -> Counter[Node]:
@@ -75,7 +83,7 @@ def _awaited(book: Book) -> Counter[Node]:
 def _of(loss: Loss) -> str:
     """Return the buckets of an event, the dearest first."""
     order = sorted(loss.buckets.items(), key=lambda each: (-each[1], each[0]))
-    return ", ".join(f"{span(spent)} {bucket}" for bucket, spent in order)
+    return ", ".join(f"{span(spent)} {_named(bucket)}" for bucket, spent in order)
 
 
 def said(its: Cause, known: Names) -> str:
@@ -102,9 +110,9 @@ def percent(part: int, whole: int) -> str:
 
 def span(micros: int) -> str:
     """Return a time in the two largest units that it has: 3 h 12 min, 2 min 5 s, 1.25 s, 3 ms."""
-    if micros < 1_000_000:
+    if micros < 999_500:
         return f"{micros / 1_000:.3g} ms"
-    if micros < 60_000_000:
+    if micros < 59_950_000:
         return f"{micros / 1_000_000:.3g} s"
     seconds = round(micros / 1_000_000)
     minutes, hours = seconds // 60, seconds // 3_600

@@ -35,6 +35,7 @@ from .layout import (
     scale_of,
 )
 from .svg import drawing, escaped, heading, swatch, swatch_width, words
+from .text import shortened
 
 TICKS = 10
 HATCH = (
@@ -139,7 +140,7 @@ def _lanes(rows: Sequence[Row], scale: Scale, top: int, gaps: Sequence[tuple[flo
         bar = top + row.height - GAP - BAR
         yield f'<path d="M{scale.left:.1f},{bar + BAR / 2} H{WIDTH - RIGHT}" stroke="#dddddd" stroke-width="0.8"/>'
         look = 'text-anchor="end" font-size="11" fill="#212121"'
-        yield f'<text x="{scale.left - 8:.1f}" y="{bar + 12}" {look}>{escaped(_shortened(row.name))}</text>'
+        yield f'<text x="{scale.left - 8:.1f}" y="{bar + 12}" {look}>{escaped(shortened(row.name, NAME_MAX))}</text>'
         for span in row.spans:
             yield from _span(span, scale, bar, [scale.x(mark.at) for mark in row.marks])
             yield from _hatched(span, scale, bar, gaps)
@@ -148,12 +149,6 @@ def _lanes(rows: Sequence[Row], scale: Scale, top: int, gaps: Sequence[tuple[flo
         for mark in row.marks:
             yield _glyph(mark.kind, scale.x(mark.at), bar + BAR / 2, f"{mark.node} at {mark.at:.3f} s: {mark.label}")
         top += row.height
-
-
-def _shortened(name: str) -> str:
-    """Return the name, or its two ends if it is longer than there is room for."""
-    half = (NAME_MAX - 1) // 2
-    return name if len(name) <= NAME_MAX else f"{name[:half]}…{name[-half:]}"
 
 
 def _span(span: Span, scale: Scale, bar: int, marks: Sequence[float]) -> Iterator[str]:

@@ -34,6 +34,12 @@ def lasted(length_s: float) -> str:
     return f"{length_s * 1_000:.0f} ms" if length_s < 0.9995 else f"{length_s:.1f} s"
 
 
+def shortened(name: str, most: int) -> str:
+    """Return the name, or its two ends if it is longer than there is room for."""
+    half = (most - 1) // 2
+    return name if len(name) <= most else f"{name[:half]}…{name[-half:]}"
+
+
 def first_line(text: str) -> str:
     """Return the first line that is not blank."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -121,16 +121,19 @@ def _last(one: Meeting, other: Meeting) -> Meeting:
 
 
 def jobs(book: Book) -> tuple[str, ...]:
-    """Return the jobs of the nodes, each once; "" for nodes that no register was shown."""
-    return tuple(sorted({_job_of(book, share.node) for share in book.shares}))
+    """Return the jobs of the nodes, each once. Nodes that no register was shown belong to the only job; with several, or
+    with none, to ""."""
+    found = tuple(sorted({_job_of(book, share.node) for share in book.shares}))
+    return found[1:] if len(found) == 2 and not found[0] else found
 
 
 def of_job(book: Book, job: str) -> Book:
     """Return the part of the nodes whose last job this is."""
+    those = (job, "") if jobs(book) == (job,) else (job,)
     return evolve(
         book,
-        shares={share: spent for share, spent in book.shares.items() if _job_of(book, share.node) == job},
-        began={share: at for share, at in book.began.items() if _job_of(book, share.node) == job},
+        shares={share: spent for share, spent in book.shares.items() if _job_of(book, share.node) in those},
+        began={share: at for share, at in book.began.items() if _job_of(book, share.node) in those},
         awaited={(of, node): spent for (of, node), spent in book.awaited.items() if of == job},
     )
 

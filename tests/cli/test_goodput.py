@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from traced import Agent, Party, Shared, finished, started
+from traced import PAIR, Agent, Pair, Party, Shared, finished, started
 from traced_calls import called_again
 from worlds import node
 
@@ -55,7 +55,7 @@ def test_a_job_that_lost_a_worker_is_told_by_bucket_cause_and_event(goodput: Goo
         "elastic  2 agents, 1 job",
         (
             "  30.9 % running · 41.0 % waiting · 22.5 % finished · 3.4 % stopping · 2.2 % starting · "
-            "lost in all: 830 ms of 2 nodes"
+            "lost in all: 830 ms of 2 agents"
         ),
         "",
         "  bucket    cause           node time  share",
@@ -161,10 +161,45 @@ def test_a_file_of_several_agents_and_a_line_that_was_cut_off(goodput: Goodput, 
 
 
 def test_several_jobs_are_told_one_after_the_other(goodput: Goodput, tmp_path: Path) -> None:
-    one, other = started(), Agent("c", Shared())
-    code, text = goodput(*written(tmp_path, one.a, one.b, other))
-    assert (code, text.splitlines()[0]) == (SUCCEEDED, "elastic  3 agents, 2 jobs")
-    assert [line.rsplit(" of ", 1)[1] for line in text.splitlines() if "lost in all" in line] == ["1 node", "2 nodes"]
+    one, other, alone = started(), another(), Agent("e", Shared())
+    files = written(tmp_path, one.a, one.b, other.a, other.b, alone)
+    code, text = goodput(*files)
+    assert (code, text.splitlines()[0]) == (SUCCEEDED, "elastic  5 agents, 2 jobs")
+    shown = [line for line in text.splitlines() if "lost in all" in line or line.startswith("  job ")]
+    assert [line.rsplit(" of ", 1)[-1] for line in shown] == ["  job by a", "2 agents", "  job by c", "2 agents"]
+    assert text.splitlines()[-1] == "  no job     1 agent met none: 10 ms, in none of these"
+    told = json.loads(goodput("--json", *files)[1])["jobs"]
+    assert [(job["job"], len(job["nodes"])) for job in told] == [("", 1), ("by a", 2), ("by c", 2)]
+
+
+def another() -> Pair:
+    """Return a pair of nodes of another job."""
+    shared = Shared()
+    return Pair(Agent("c", shared, PAIR), Agent("d", shared, PAIR)).run()
+
+
+def test_an_agent_that_met_no_job_belongs_to_the_only_one(goodput: Goodput, tmp_path: Path) -> None:
+    one, alone = started(), Agent("e", Shared())
+    code, text = goodput(*written(tmp_path, one.a, one.b, alone))
+    first, summed, *_, last = text.splitlines()
+    assert (code, first, last) == (
+        SUCCEEDED,
+        "elastic  3 agents, 1 job",
+        "  no job     1 agent met none: 10 ms, counted above",
+    )
+    assert summed.endswith(" of 3 agents")
+
+
+def test_an_agent_that_wrote_its_header_alone_is_told(goodput: Goodput, tmp_path: Path) -> None:
+    (file,) = written(tmp_path, alone := Agent("e", Shared()))
+    file.write_bytes(alone.lines[0])
+    code, text = goodput(file)
+    assert (code, text.splitlines()[:2]) == (
+        SUCCEEDED,
+        ["elastic  1 agent, 0 jobs", "  0.0 % waiting · lost in all: 0 ms of 1 agent"],
+    )
+    (job,) = json.loads(goodput("--json", file)[1])["jobs"]
+    assert [(node["node"], node["micros"]) for node in job["nodes"]] == [("e#1", 0)]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +261,11 @@ def test_a_cause_in_words(its: Cause, words: str) -> None:
     [
         (0, "0 ms"),
         (12_345, "12.3 ms"),
+        (999_400, "999 ms"),
+        (999_700, "1 s"),
         (1_500_000, "1.5 s"),
+        (59_940_000, "59.9 s"),
+        (59_960_000, "1 min 0 s"),
         (125_000_000, "2 min 5 s"),
         (11_520_000_000, "3 h 12 min"),
         (200 * 3_600_000_000, "8 d 8 h"),
@@ -249,7 +288,16 @@ def test_who_was_waited_for_during_half_of_the_waiting_is_named(end: int, most: 
 
 def test_nothing_at_all_is_no_percentage() -> None:
     assert percent(0, 0) == "0.0 %"
-    assert summary(Book(), {}) == "lost in all: 0 ms of 0 nodes"
+    assert summary(Book(), {}) == "lost in all: 0 ms of 0 agents"
+
+
+def test_a_busy_span_with_a_long_name_leaves_room_for_the_rest() -> None:
+    long = Piece(A, 0, 5, "\x1b" + 99 * "\ufffd", Kind.PROGRAM)
+    lines = [*rendered(booked([long]), {})]
+    assert max(map(len, lines)) < 80
+    assert [line.split("…")[0] for line in lines if "…" in line] == [
+        f"{at}\\x1b" + 7 * "\ufffd" for at in ("  100.0 % ", "  ")
+    ]
 
 
 def test_of_many_events_the_dearest_ten_are_shown() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from traced import Agent, Party, Shared, finished, started
+from traced import PAIR, Agent, Pair, Party, Shared, finished, started
 from worlds import node
 
 from elastic.cli.exit_codes import SUCCEEDED
@@ -84,12 +84,17 @@ def test_the_command_draws_one_job(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert {word.split(": ")[1].split(" ")[0] for word, _, _ in parts(text)} >= {"running", "first", "failure", "end"}
     assert re.sub(r'xmlns="[^"]*"', "", text).count("://") == 0
     capfd.readouterr()
-    two = written(tmp_path, started().a, Agent("c", Shared()))
-    assert run(["goodput", *two, f"--picture={svg}"]) == USAGE
-    assert capfd.readouterr().err == f"elastic: --picture={svg}: these traces are of 2 jobs; name those of one\n"
+    shared = Shared()
+    other = Pair(Agent("c", shared, PAIR), Agent("d", shared, PAIR)).run()
+    files = written(tmp_path, started().a, other.a, alone := Agent("e", Shared()))
+    assert run(["goodput", *files, f"--picture={svg}"]) == USAGE
+    told = f"elastic: --picture={svg}: these traces are of 2 jobs; name those of one\n"
+    assert capfd.readouterr() == ("", told), "nothing is printed before"
+    assert run(["goodput", *files[:1], *written(tmp_path, alone), f"--picture={svg}"]) == SUCCEEDED
 
 
 def test_a_picture_that_cannot_be_written_is_a_mistake(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (file,) = written(tmp_path, started().a)
     assert run(["goodput", file, "--picture=/dev/full"]) == USAGE
-    assert "--picture=/dev/full: " in capfd.readouterr().err
+    out, err = capfd.readouterr()
+    assert (out, err.startswith("elastic: --picture=/dev/full: ")) == ("", True)

@@ -171,6 +171,10 @@ def test_a_node_belongs_to_the_last_job_that_it_met() -> None:
         )
     )
     assert jobs(book) == ("", "new", "old")
+    of_one = Piece(A, 0, 2, "waiting", Kind.FIRST), Piece(C, 0, 4, "waiting", Kind.FIRST)
+    one = booked((*of_one, Meeting(A, "old", 1)))
+    assert (jobs(one), sum(of_job(one, "old").shares.values())) == (("old",), 6), "who met none belongs to the only one"
+    assert jobs(booked(of_one)) == ("",)
     waited = booked((Piece(A, 0, 2, "waiting", Kind.FIRST, "new", (B, C)), Meeting(A, "new", 1), Meeting(B, "old", 1)))
     assert of_job(waited, "new").awaited == {("new", B): 2, ("new", C): 2}
     assert of_job(waited, "old").awaited == {}
