@@ -65,7 +65,8 @@ NCCL = (
     Echo("NCCL: communicator aborted", r"communicator was aborted on rank", NOT_SEEN),
     Echo("NCCL: another rank's abort", r"Received a dump signal (?:due to a collective timeout )?from", NOT_SEEN),
 )
-ECHOES = (*GLOO, *TCPSTORE, *NCCL)
+WRAPPER = (Echo("wrapper: another rank's key", r"\brank \S+: a key of rank_assignment raised\b", "elastic 0.3"),)
+ECHOES = (*GLOO, *TCPSTORE, *NCCL, *WRAPPER)
 _PATTERNS = tuple((echo.name, re.compile(echo.words)) for echo in ECHOES)
 _CHAINED = re.compile(
     r"\n(?:During handling of the above exception, another exception occurred"

@@ -52,6 +52,7 @@ def fault(
          "NCCL: remote error"),
         ("[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5)", "NCCL: watchdog"),
         ("NCCL communicator was aborted on rank 3.", "NCCL: communicator aborted"),
+        ("ValueError: rank 1: a key of rank_assignment raised KeyError: 1", "wrapper: another rank's key"),
         ("ConnectionResetError: [Errno 104] Connection reset by peer", ""),
         ("ValueError: the loss is nan", ""),
         ("terminate called without an active exception", ""),
@@ -65,7 +66,7 @@ def test_an_echo_is_known_by_the_words_of_its_library(text: str, name: str) -> N
 
 def test_each_row_of_the_tables_has_its_name_and_where_it_was_seen() -> None:
     assert len({each.name for each in ECHOES}) == len(ECHOES)
-    assert all(each.seen_in == NOT_SEEN or each.seen_in.startswith("torch 2.") for each in ECHOES)
+    assert all(each.seen_in == NOT_SEEN or each.seen_in.startswith(("torch 2.", "elastic ")) for each in ECHOES)
 
 
 def test_of_a_chain_of_exceptions_the_one_that_was_raised_first_counts() -> None:

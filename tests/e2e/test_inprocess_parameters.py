@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -186,6 +187,7 @@ def test_what_a_key_of_an_assignment_raises_ends_the_job_and_each_rank_says_so(l
     ended = running.ends()
     assert ended.code == 1
     assert "rank 1: the rank policy raised ZeroDivisionError: integer division or modulo by zero" in ended.err
+    assert re.search(r"first cause +\S+ rank 1, .*: ZeroDivisionError: ", ended.err), ended.err
 
 
 def test_a_function_that_was_called_by_another_thread_comes_back_at_its_safe_points_and_it_is_said(

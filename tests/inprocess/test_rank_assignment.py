@@ -11,6 +11,7 @@ import pytest
 from attrs import define, field
 
 from elastic.adapters.inprocess.rank.callbacks import State as Place
+from elastic.core.causes import echo_of
 from elastic.core.policies import Policy, place, shift
 from elastic.core.world import Endpoint, Life, Member, Node, Profile, World, WorldId, world_of
 from elastic.inprocess import Compose, Mode, State, Wrapper, rank_filter
@@ -235,10 +236,11 @@ def test_what_a_key_raises_is_raised_on_its_rank_and_told_on_the_others(
 ) -> None:
     racks = {0: "a"}
     running = job(2, by(lambda state: racks[0]), by(lambda state: racks[1]))
-    with pytest.raises(ValueError, match=r"^rank 1: a key of rank_assignment raised KeyError: 1$"):
+    with pytest.raises(ValueError, match=r"^rank 1: a key of rank_assignment raised KeyError: 1$") as told:
         running.meets(0, 0, 1)
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError) as own:
         running.meets(0, 1)
+    assert (echo_of(str(told.value), None), echo_of(str(own.value), None)) == ("wrapper: another rank's key", "")
     racks[1] = "a"
     assert running.meets(1, 0, 1) == [0, 1]
 
