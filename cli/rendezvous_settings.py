@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attrs import Attribute, evolve, fields
+from attrs import Attribute, evolve, fields, fields_dict
 
 from ..adapters.addresses import ANY
 from ..adapters.launch_settings import Listening
@@ -77,7 +77,9 @@ def _agreed(options: LaunchOptions, made: rendezvous.Settings) -> str:
     other scopes their ranks would never meet."""
     beats = f"keep_alive_interval={made.keep_alive_interval:g},keep_alive_max_attempt={made.keep_alive_max_attempt}"
     gives_up = "" if options.give_up_after is None else f" --give-up-after={options.give_up_after}"
-    return f"{_SCOPE}{options.restart_scope} --rdzv-conf={beats}{gives_up}"
+    ages = made.progress_after != fields_dict(LaunchOptions)["progress_after"].default
+    old = f" --progress-after={made.progress_after:g}" if ages else ""
+    return f"{_SCOPE}{options.restart_scope} --rdzv-conf={beats}{gives_up}{old}"
 
 
 def alone(limits: rendezvous.Limits) -> group.Alone | None:
@@ -168,6 +170,7 @@ def _read(key: str, text: str, reader: Callable[[str], Any]) -> Any:
 def _warn_unknown(key: str, known: tuple[str, ...]) -> None:
     from difflib import get_close_matches
 
-    near = get_close_matches(key, known, 1, 0.5)
+    is_option = key in fields_dict(LaunchOptions)
+    near = [f"--{key.replace('_', '-')}"] if is_option else get_close_matches(key, known, 1, 0.5)
     suggestion = f"; did you mean {near[0]}?" if near else ""
     say(f"elastic: --rdzv-conf: '{key}' is not a key{suggestion} (known: {', '.join(known)})", err=True)

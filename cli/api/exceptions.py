@@ -55,7 +55,7 @@ class ProcessFailure:
 
 
 class ChildFailedError(LaunchError):
-    """Workers failed and no restart was left.
+    """Workers failed and no restart was left, or the job made no progress (exit code 6).
 
     `failures` are those of the last round on all nodes, by rank, in the order in which the job saw them. Workers that the
     launcher stopped are not among them.

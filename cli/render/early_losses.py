@@ -17,7 +17,7 @@ _WHY = "perhaps its agent is killed together with its workers, as by memory.oom.
 
 def lost_again(name: str, number: int) -> str:
     """Return the sentence of a node that was lost again and again, with the likely reason."""
-    return f"{name} was lost {count(number, 'time')} in a row, each soon after its start: {_WHY}"
+    return f"{name} was lost {count(number, 'time')} soon after a start: {_WHY}"
 
 
 @define

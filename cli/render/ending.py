@@ -155,7 +155,7 @@ def _headline(report: Report, verdict: Verdict) -> str:
         return "FAILED: cannot start the program (no restart used)"
     if verdict.why is Why.FRUITLESS:
         those = count(len(report.fruitless), "round")
-        return f"FAILED: no progress in {those}, which losses ended (--give-up-after): do not start it again as it is"
+        return f"FAILED: no progress in {those} in a row: do not start it again as it is"
     if verdict.why is Why.OPERATOR:
         return f"{verdict.ending.name} by an operator ({verdict.by.slot}) in round {verdict.round}"
     if verdict.ending is not Ending.FAILED:

@@ -20,7 +20,7 @@ def test_a_third_early_loss_in_a_row_is_reported_and_then_each_doubling() -> Non
     assert [number for number, lines in enumerate(said, 1) if lines] == [3, 6, 12]
     (line,) = said[2]
     assert line == (
-        "gpu-02 was lost 3 times in a row, each soon after its start: "
+        "gpu-02 was lost 3 times soon after a start: "
         "perhaps its agent is killed together with its workers, as by memory.oom.group: look at its memory"
     )
 
@@ -57,4 +57,4 @@ def test_the_status_counts_the_early_losses_between_two_good_rounds(is_good: boo
             state = edited(state, back, Arrive(profile(back)))
         story.sees(state, at)
         story.starts_in(state.world, at)
-    assert ("gpu-03 was lost 3 times in a row" in story.out.getvalue()) != is_good
+    assert ("gpu-03 was lost 3 times soon after a start" in story.out.getvalue()) != is_good

@@ -518,7 +518,7 @@ def test_a_job_that_went_in_circles_says_what_each_round_ended_by_and_who_was_lo
     assert state.closed
     assert told(state.closed, FAULT, state=state, paths=("logs/report.json",)) == text(
         f"""
-        FAILED: no progress in 3 rounds, which losses ended (--give-up-after): do not start it again as it is
+        FAILED: no progress in 3 rounds in a row: do not start it again as it is
           round 0       b was lost
           round 1       b was lost
           round 2       b was lost

@@ -143,7 +143,7 @@ def test_a_job_gives_up_after_ten_losses_in_a_row_or_as_is_said_and_then_failure
 ) -> None:
     made = settings(f"--give-up-after={given}", "--progress-after=60", "x").rendezvous
     assert (made.limits.give_up_after, made.limits.counts_failures, made.progress_after) == (rounds, counts, 60.0)
-    assert made.limits.agreed.endswith(f" --give-up-after={given}")
+    assert made.limits.agreed.endswith(f" --give-up-after={given} --progress-after=60")
     usual = settings("x").rendezvous
     assert (usual.limits.give_up_after, usual.limits.counts_failures, usual.progress_after) == (10, False, 300.0)
     for text in ("3", "0/9", "3/0", "3/", "/9", "3/9/9", "-1/9", "1001/9", "3/inf", "a/b"):
@@ -369,9 +369,13 @@ def test_arguments_are_compared_where_nobody_has_named_the_job(settings: Parse) 
 def test_an_unknown_key_is_named_with_the_nearest_one_and_the_job_goes_on(
     settings: Parse, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    settings("--rdzv-conf=last_call=3", "x")
+    settings("--rdzv-conf=give_up_after=3", "x")
+    assert "'give_up_after' is not a key; did you mean --give-up-after? (known: " in capfd.readouterr().err
+    settings("--rdzv-conf=last_call_time=3", "x")
     (line,) = capfd.readouterr().err.splitlines()
-    begin = "elastic: --rdzv-conf: 'last_call' is not a key; did you mean last_call_timeout? (known: join_timeout, "
+    begin = (
+        "elastic: --rdzv-conf: 'last_call_time' is not a key; did you mean last_call_timeout? (known: join_timeout, "
+    )
     assert line.startswith(begin)
 
 

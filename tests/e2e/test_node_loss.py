@@ -49,7 +49,7 @@ def test_a_node_that_is_killed_as_one_again_and_again_is_named(job: Jobs) -> Non
         kill_as_one(agents[1])
         both.reaches(lambda state, round=losses: waits_in_round(state, round, "a"))  # type: ignore[misc]
         agents = [agents[0], both.node("b")]
-    agents[0].says("b was lost 3 times in a row, each soon after its start: perhaps its agent is killed")
+    agents[0].says("b was lost 3 times soon after a start: perhaps its agent is killed")
     run(agents)
     assert codes(end(agents)) == [0, 0]
 
@@ -69,7 +69,7 @@ def test_a_job_that_goes_in_circles_ends_with_6_and_every_report_says_why(job: J
         assert (report["ending"]["state"], report["ending"]["why"]) == ("failed", "no progress")
         rounds = [(each["round"], each["why"], each["lost"]) for each in report["fruitless"]]
         assert rounds == [(number, "lost", ["b"]) for number in range(10)]
-        assert "b was lost 10 times in a row, each soon after its start: perhaps its agent is killed" in one.err
+        assert "b was lost 10 times soon after a start: perhaps its agent is killed" in one.err
 
 
 def kill_as_one(agent: Launch) -> None:
