@@ -78,8 +78,9 @@ _open_spans: list[tuple[str, float, int]] = []
 def progress(step: SupportsIndex | None = None) -> None:
     """Say that this worker makes progress, and which step it has done. Call it in each step; it takes under a microsecond.
 
-    Steps have the numbers by which the training counts them, from 0 or 1 on. A step that is done again after a restart has
-    its number again, so the launcher knows which work was lost. Under --hang-timeout a script that calls this says all there
+    Steps have the numbers by which the training counts them, from 0 or 1 on, through all epochs. A step that is done again
+    after a restart has its number again, so the launcher knows which work was lost. The first process of a worker that calls
+    speaks for it: of forks and subprocesses no step counts. Under --hang-timeout a script that calls this says all there
     is to say: its output counts no longer. Without a launcher this does nothing.
     """
     global _calls, _step
