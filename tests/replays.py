@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
-from goodputs import imbalances, read
+from goodputs import imbalances, read, spent
 
 from elastic.adapters.report.trace_file import lines
 from elastic.core.goodput import Book, added, booked
@@ -35,3 +37,24 @@ def complaints(runs: Sequence[Replayed], forged: bool = False) -> list[str]:
     differs = [f"{run.trace.header.node} line {run.differs[0]}: {run.differs[1]}" for run in runs if run.differs]
     lives = () if forged else histories(runs)
     return wrong + differs + [str(violation) for history in lives if (violation := broken(history))]
+
+
+def misreported(reports: Path, runs: Sequence[Replayed]) -> Iterator[str]:
+    """Yield the reports in this folder that tell another time of their node than its trace. Both are exact."""
+    traces = [run.trace for run in runs if run.ended and not run.calls]
+    traced = {str(trace.header.node): spent(booked(read(trace.header, trace.steps).all)) for trace in traces}
+    for file in sorted(reports.glob("*.json")):
+        here = _here(file)
+        told = {(each["bucket"], each["cause"]): each["micros"] for each in here.get("goodput", {}).get("shares", ())}
+        if told and here["node"] in traced and told != traced[here["node"]]:
+            yield f"{file.name}: {told}, and the trace tells {traced[here['node']]}"
+
+
+def _here(file: Path) -> dict[str, Any]:
+    """Return the node's own part of a report; nothing of another file."""
+    try:
+        report = json.loads(file.read_text())
+    except ValueError:
+        return {}
+    here: dict[str, Any] = report.get("here", {}) if isinstance(report, dict) else {}
+    return here

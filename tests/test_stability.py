@@ -55,7 +55,7 @@ def test_each_stable_module_of_the_core_lists_its_names_and_has_them(name: str) 
 def test_launch_md_names_each_field_of_a_report() -> None:
     made = "".join(
         inspect.getsource(getattr(launch_report, name))
-        for name in ("as_json", "_ending", "_fault_as_json", "_end_as_json", "unfit_as_json")
+        for name in ("as_json", "_ending", "_fault_as_json", "_end_as_json", "unfit_as_json", "shares_data")
     )
     fields = set(re.findall(r'"(\w+)": ', made))
     section = LAUNCH.partition("\n## The report as data\n")[2].partition("\n## ")[0]

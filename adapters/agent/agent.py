@@ -63,6 +63,7 @@ from .inbox import (
     WorkerReport,
     WorkersReady,
 )
+from .node_time import NodeTime
 from .parts import Part, Shared
 from .peers import Evict, Peers
 
@@ -101,7 +102,7 @@ class Agent:
         a `spawner` the `executor` executes the workers. `rounds` serves the rounds' stores; None: worker rank 0 does. Raises
         CannotLog, and OSError if the host has no port left."""
         self._settings, self._backend, self._clock, self._observer = settings, backend, clock, observer
-        self._trace = trace or NoTrace()
+        self._trace = self._time = NodeTime(trace or NoTrace(), lambda: self._agent.group)
         self._inbox = inbox = Inbox(clock)
         self._patience = patience = patience or Patience()
         self._disk = disk = Disk()
@@ -164,7 +165,8 @@ class Agent:
             self._effects.tell_of_watchdog("watchdog started")
             for part in parts:
                 part.start()
-            return self._run()
+            result = self._run()
+        return evolve(result, goodput=self._time.totals(self._clock.now()))
 
     def _run(self) -> Result:
         if lack := self._effects.lack():

@@ -50,6 +50,8 @@ class Result:
     """The hangs that this node has suspected, the last ones."""
     had_a_seat: bool = False
     """An earlier start of this node took part in the job, with the same program and arguments."""
+    goodput: Mapping[tuple[str, str], int] | None = None
+    """Where the time of this node went: microseconds by bucket and cause; None for a short part without a restart."""
 
     @property
     def others(self) -> frozenset[Node]:
@@ -268,6 +270,7 @@ def as_json(report: Report) -> dict[str, Any]:
             "workers": [_end_as_json(end) for end in report.result.ends],
             **({"hangs": [_hang_as_json(hang) for hang in report.result.hangs]} if report.settings.hang else {}),
             **({} if report.result.standbys is None else {"standbys": report.result.standbys}),
+            **({} if report.result.goodput is None else {"goodput": shares_data(report.result.goodput)}),
         },
     }
 
@@ -320,6 +323,12 @@ def _hang_as_json(hang: SuspectedHang) -> dict[str, Any]:
         "missing": [str(node) for node in hang.missing],
         "overdue": [{"rank": rank, "busy": name} for rank, name in sorted(hang.overdue.items())],
     }
+
+
+def shares_data(goodput: Mapping[tuple[str, str], int]) -> dict[str, Any]:
+    """Return the time in all, and by bucket and cause."""
+    shares = [{"bucket": bucket, "cause": cause, "micros": spent} for (bucket, cause), spent in sorted(goodput.items())]
+    return {"micros": sum(goodput.values()), "shares": shares}
 
 
 def _set_aside(state: RendezvousState | None, name: Naming) -> list[dict[str, Any]]:

@@ -148,8 +148,9 @@ class Trace(Protocol):
 
     def begin(
         self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]
-    ) -> None:
-        """The node as it is before its first step. Raises CannotTrace; what goes wrong later is told to `lost`, once."""
+    ) -> float:
+        """The node as it is before its first step. Return when that is. Raises CannotTrace; what goes wrong later is told to
+        `lost`, once."""
 
     def took(self, function: Callable[..., object], *given: object) -> None:
         """Write down a call of this function of the core: its arguments but for the node's memory, then its answer."""
@@ -163,8 +164,8 @@ class NoTrace:
 
     def begin(
         self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]
-    ) -> None:
-        pass
+    ) -> float:
+        return clock.now()
 
     def took(self, function: Callable[..., object], *given: object) -> None:
         pass

@@ -79,7 +79,7 @@ class TraceFile:
 
     def begin(
         self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]
-    ) -> None:
+    ) -> float:
         self._lost = lost
         self._header = _header(held, Working(settings), clock)
         self._awaits_disk = True  # before the disk may answer
@@ -87,11 +87,12 @@ class TraceFile:
             error = once(self._failure, late=self._answered)
         except StandsStill as still:
             lost(Remark(f"{self._path}: {why(still)}: the trace waits for it"))
-            return
+            return self._header.now
         if error:
             self._awaits_disk = False
             raise CannotTrace(f"{self._path}: {_refusal(error)}")
         self._answered(None)
+        return self._header.now
 
     def begin_call(self, held: Held, call: Call, clock: Clock, lost: Callable[[TraceLost], None]) -> None:
         """The call as it is before its first step. A rank waits for no disk, not even now: whatever goes wrong is told to

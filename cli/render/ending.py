@@ -29,6 +29,10 @@ MISSING = 3
 
 def render_report(report: Report, paths: Sequence[str]) -> list[str]:
     """Return the lines. `paths` are the files that hold more."""
+    return [*_outcome(report, paths), *_node_time(report)]
+
+
+def _outcome(report: Report, paths: Sequence[str]) -> list[str]:
     outcome = report.result.outcome
     match outcome:
         case Verdict(Ending.SUCCEEDED):
@@ -178,7 +182,20 @@ def _rows(report: Report, paths: Sequence[str]) -> list[str]:
     if report.cause and report.cause.pid:
         rows.extend(("hint", text) for text in _none_here(report))
     rows.extend(("details", path) for path in paths)
-    return [f"  {title:<13} {text}" for title, text in rows]
+    return [_row(*row) for row in rows]
+
+
+def _row(title: str, text: str) -> str:
+    return f"  {title:<13} {text}"
+
+
+def _node_time(report: Report) -> list[str]:
+    """Return a row with where the time of this node went, if an interruption took some of it."""
+    if not (goodput := report.result.goodput):
+        return []
+    from .goodput import is_interrupted, of_node  # few jobs need it
+
+    return [_row("this node", of_node(goodput))] if is_interrupted(goodput) else []
 
 
 def _fruitless(report: Report) -> list[tuple[str, str]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...adapters.report.launch_report import shares_data
 from ...adapters.terminal import printable
-from ...core.goodput import BUCKETS, TRAINING, Book, Cause, Kind, Loss, bucket, cause, losses
+from ...core.goodput import BUCKETS, NO_LOSS, TRAINING, Book, Cause, Kind, Loss, bucket, by_kind, losses
 from ...core.trace.plain import plain
 from ...core.world import Node
 from .text import count, shortened, table
@@ -17,7 +18,9 @@ EVENTS_MAX = 10
 """The most events that people are shown."""
 SHOWN_LEAST = 0.0005
 """A bucket with a smaller share is not in the line."""
-
+SHORT = 60_000_000
+"""The end of a node that was there for fewer microseconds says nothing of them."""
+_EXPECTED = {kind.value for kind in (*NO_LOSS, Kind.FIRST)}
 BUCKET_MAX = 24
 """The longest name of a bucket that people are shown whole: a program gives busy spans theirs."""
 
@@ -27,9 +30,7 @@ Names = Mapping[Node, str]
 def rendered(book: Book, known: Names) -> Iterator[str]:
     """Yield the lines that people read of one job."""
     yield f"  {summary(book, known)}"
-    kinds = Counter[tuple[str, Kind]]()
-    for share, spent in book.shares.items():
-        kinds[bucket(book, share), cause(book, share).kind] += spent
+    kinds = by_kind(book)
     total = sum(kinds.values())
     rows = sorted(kinds.items(), key=lambda row: (_place(row[0][0]), -row[1], row[0][1].value))
     cells = [(_named(bucket), kind.value, span(spent), percent(spent, total)) for (bucket, kind), spent in rows]
@@ -55,14 +56,40 @@ def _place(bucket: str) -> tuple[int, str]:
 
 def summary(book: Book, known: Names) -> str:
     """Return the one line: "96.1 % running · 1.2 % starting · … · lost in all: 3 h 12 min of 2 agents"."""
-    buckets = Counter[str]()
-    for share, spent in book.shares.items():
-        buckets[bucket(book, share)] += spent
-    total, lost = sum(buckets.values()), sum(loss.total for loss in losses(book))
-    order = sorted(buckets.items(), key=lambda each: (each[0] not in TRAINING, -each[1], each[0]))
-    parts = [_part(bucket, spent, total, book, known) for bucket, spent in order if spent >= SHOWN_LEAST * total]
+    buckets, lost = _buckets(by_kind(book)), sum(loss.total for loss in losses(book))
+    total = sum(buckets.values())
+    order = [(bucket, spent) for bucket, spent in _ordered(buckets) if spent >= SHOWN_LEAST * total]
+    parts = [_part(bucket, spent, total, book, known) for bucket, spent in order]
     agents = count(len({share.node for share in book.shares}), "agent")
     return " · ".join((*parts, f"lost in all: {span(lost)} of {agents}"))
+
+
+def is_interrupted(goodput: Mapping[tuple[str, str], int]) -> bool:
+    """Return True for a node, there for long, that waited, started or computed again because of something that happened."""
+    those = {name for (name, kind), spent in goodput.items() if spent and kind not in _EXPECTED}
+    return bool(those - {"stopping"}) and sum(goodput.values()) >= SHORT
+
+
+def of_node(goodput: Mapping[tuple[str, str], int]) -> str:
+    """Return the line of one node: "96.1 % training · 1.2 % recomputed · … of 3 h 12 min"."""
+    buckets = _buckets(goodput)
+    total = sum(buckets.values())
+    order = [(name, spent) for name, spent in _ordered(buckets) if spent >= SHOWN_LEAST * total]
+    parts = [f"{percent(spent, total)} {_named(name)}" for name, spent in order]
+    return f"{' · '.join(parts)} of {span(total)}"
+
+
+def _buckets(kinds: Mapping[tuple[str, Any], int]) -> Counter[str]:
+    """Return the time in each bucket, for all of its causes."""
+    buckets = Counter[str]()
+    for (name, _), spent in kinds.items():
+        buckets[name] += spent
+    return buckets
+
+
+def _ordered(buckets: Mapping[str, int]) -> Sequence[tuple[str, int]]:
+    """Return training first, and the others after it, the dearest first."""
+    return sorted(buckets.items(), key=lambda each: (each[0] not in TRAINING, -each[1], each[0]))
 
 
 def _part(bucket: str, spent: int, total: int, book: Book, known: Names) -> str:
@@ -126,17 +153,12 @@ def span(micros: int) -> str:
 
 def job_data(job: str, book: Book, known: Names, agents: Mapping[Node, Any]) -> Any:
     """Return a job as data. All times are whole microseconds but `began`, which is seconds since the epoch."""
-    shares = Counter[tuple[str, str]]()
     nodes, awaited = dict[Node, Counter[str]](), _awaited(book)
     for share, spent in book.shares.items():
-        shares[bucket(book, share), cause(book, share).kind.value] += spent
         nodes.setdefault(share.node, Counter())[bucket(book, share)] += spent
     return {
         "job": job,
-        "micros": sum(shares.values()),
-        "shares": [
-            {"bucket": bucket, "cause": kind, "micros": spent} for (bucket, kind), spent in sorted(shares.items())
-        ],
+        **shares_data({(name, kind.value): spent for (name, kind), spent in by_kind(book).items()}),
         "events": [_loss_data(loss) for loss in losses(book)],
         "nodes": [
             {

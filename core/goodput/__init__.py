@@ -5,17 +5,21 @@
         follower, entries = take(follower, step)
     closed(follower.account)               # what is not entered yet
 
+A `Ledger` is an account with its book, beside an agent that runs: it does not grow with the rounds.
+
 docs/operate.md lists the buckets and the causes.
 """
 
 from .account import Account, closed, cut, executed, heard, hung, opened, stepped, worked
-from .book import Book, Cause, Loss, Share, added, booked, bucket, cause, jobs, losses, of_job, share
+from .book import NO_LOSS, Book, Cause, Loss, Share, added, booked, bucket, by_kind, cause, jobs, losses, of_job, share
 from .entries import BUCKETS, KINDS, TRAINING, Arrival, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
-from .follower import Follower, follow, take
+from .follower import Follower, follow, take, took
+from .ledger import Ledger, kept, whole
 
 __all__ = [
     "BUCKETS",
     "KINDS",
+    "NO_LOSS",
     "TRAINING",
     "Account",
     "Arrival",
@@ -25,6 +29,7 @@ __all__ = [
     "Entry",
     "Follower",
     "Kind",
+    "Ledger",
     "Loss",
     "Meeting",
     "Piece",
@@ -34,6 +39,7 @@ __all__ = [
     "added",
     "booked",
     "bucket",
+    "by_kind",
     "cause",
     "closed",
     "cut",
@@ -42,6 +48,7 @@ __all__ = [
     "heard",
     "hung",
     "jobs",
+    "kept",
     "losses",
     "micros",
     "of_job",
@@ -49,5 +56,7 @@ __all__ = [
     "share",
     "stepped",
     "take",
+    "took",
+    "whole",
     "worked",
 ]

@@ -142,6 +142,14 @@ def _job_of(book: Book, node: Node) -> str:
     return book.meetings[node].job if node in book.meetings else ""
 
 
+def by_kind(book: Book) -> Counter[tuple[str, Kind]]:
+    """Return the microseconds by bucket and kind of cause."""
+    found = Counter[tuple[str, Kind]]()
+    for share, micros in book.shares.items():
+        found[bucket(book, share), cause(book, share).kind] += micros
+    return found
+
+
 # --- causes -----------------------------------------------------------------------------------------------------------
 
 

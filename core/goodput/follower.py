@@ -35,25 +35,31 @@ def follow(header: Header) -> Follower:
 
 def take(follower: Follower, step: Step | None) -> tuple[Follower, tuple[Entry, ...]]:
     """Take the next step of the trace; None: steps are missing here."""
-    account = follower.account
+    if step is None:
+        account, entries = cut(follower.account)
+    else:
+        group = _group(follower, step) if isinstance(step, Stepped) else None
+        account, entries = took(follower.account, step, group)
+    return evolve(follower, account=account), entries
+
+
+def took(account: Account, step: Step, group: Group | None) -> tuple[Account, tuple[Entry, ...]]:
+    """Take a step of the agent. After one of its group, that is this one; None: how it stands is not known."""
     match step:
-        case None:
-            account, entries = cut(account)
         case Asked(fed, now):
-            account, entries = heard(account, fed, now)
+            return heard(account, fed, now)
         case Started(at=at):
-            account, entries = executed(account, at)
+            return executed(account, at)
         case Stepped(event, commands, at):
-            account, entries = stepped(account, event, _group(follower, step), commands, at)
+            return stepped(account, event, group, commands, at)
         case Worked():
-            account, entries = worked(account, step)
+            return worked(account, step)
         case HangEnd(rank=rank, at=at):
-            account, entries = hung(account, rank, at)
+            return hung(account, rank, at)
         case CallStepped():
-            return follower, ()
+            return account, ()
         case other:
             assert_never(other)
-    return evolve(follower, account=account), entries
 
 
 def _group(follower: Follower, step: Stepped) -> Group | None:

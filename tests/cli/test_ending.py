@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+from collections.abc import Mapping
 from textwrap import dedent
 
 import pytest
@@ -554,3 +555,37 @@ def test_the_report_names_the_nodes_that_are_set_aside_of_many_the_last_ones() -
     more = {Node(f"n{each}", 1): evolve(seat, order=10 + each) for each in range(PLACES)}
     many = told(OVER_BUDGET, FAULT, state=evolve(state, seats={**state.seats, **more}, next_order=99))
     assert "1 node before" in many
+
+
+def with_time(outcome: Outcome, goodput: Mapping[tuple[str, str], int] | None) -> list[str]:
+    result = Result(ME, outcome, (), ALONE, ranks=HAD, goodput=goodput)
+    settings = LaunchSettings(Program(Kind.SCRIPT, "train.py"))
+    return render_report(Report(settings, result, exit_code(outcome), 41.27), ())
+
+
+RAN = {
+    ("training", "none"): 3_600_000_000,
+    ("starting", "first start"): 10_000_000,
+    ("stopping", "operator"): 5_000_000,
+}
+AGAIN = {("recomputed", "failure"): 60_000_000, ("starting", "failure"): 5_000_000, ("checkpoint", "program"): 1}
+
+
+@pytest.mark.parametrize("outcome", [Verdict(Ending.SUCCEEDED, 1, ME, Why.DONE), Stopped(15), OVER_BUDGET])
+def test_after_an_interruption_the_last_line_says_where_the_time_of_this_node_went(outcome: Outcome) -> None:
+    """The share of a bucket is that of all of its causes. What is less than a thousandth or so is left out."""
+    assert with_time(outcome, {**RAN, **AGAIN})[-1] == (
+        "  this node     97.8 % training · 1.6 % recomputed · 0.4 % starting · 0.1 % stopping of 1 h 1 min"
+    )
+
+
+@pytest.mark.parametrize(
+    "goodput",
+    [None, RAN, {**RAN, ("stopping", "failure"): 5_000_000}, {("running", "none"): 3_000_000, ("starting", "loss"): 1}],
+    ids=["a short job", "nothing interrupted it", "the failure that ended the job", "a short job with a restart"],
+)
+def test_where_nothing_or_little_was_lost_the_report_is_as_short_as_before(
+    goodput: Mapping[tuple[str, str], int] | None,
+) -> None:
+    succeeded = Verdict(Ending.SUCCEEDED, 1, ME, Why.DONE)
+    assert with_time(succeeded, goodput) == with_time(succeeded, None)

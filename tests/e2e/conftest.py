@@ -11,7 +11,7 @@ from etcdlab import Lab, lab
 from etcds import Cluster, single, skip_without_etcd
 from jobs import Jobs, jobs
 from launches import Launcher, launcher
-from replays import complaints, replays
+from replays import complaints, misreported, replays
 
 from elastic.adapters.store.tcpstore.serving import serve
 from elastic.adapters.store.tcpstore.wire import Address
@@ -22,7 +22,9 @@ def launch(nothing_left: str, tmp_path: Path) -> Iterator[Launcher]:
     with launcher(tmp_path) as start:
         yield start
         assert start.left_in_temporary_directory() == []
-    assert complaints(replays(start.traces), start.forged) == []
+    runs = replays(start.traces)
+    assert complaints(runs, start.forged) == []
+    assert [*misreported(tmp_path, runs)] == []
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,10 @@ def test_a_worker_that_fails_restarts_all_nodes_with_one_count_and_one_charge(jo
     ended = end(agents)
     assert codes(ended) == [0, 0]
     assert [one.lines[-1].startswith("all 4 workers succeeded · 1 restart, ") for one in ended] == [True, True]
+    for name in "ab":  # what it says in all is what its trace tells: see `misreported`
+        goodput = both.report(name)["here"]["goodput"]
+        assert {("starting", "failure"), ("running", "none")} < {(e["bucket"], e["cause"]) for e in goodput["shares"]}
+        assert goodput["micros"] == sum(each["micros"] for each in goodput["shares"])
 
 
 def test_two_nodes_that_fail_at_once_cost_one_restart(job: Jobs) -> None:

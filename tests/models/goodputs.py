@@ -13,17 +13,22 @@ from elastic.core.goodput import (
     Book,
     Entry,
     Kind,
+    Ledger,
     Piece,
     added,
     booked,
+    by_kind,
     cause,
     closed,
     follow,
+    kept,
     losses,
     micros,
+    opened,
     take,
 )
 from elastic.core.goodput.book import NO_LOSS
+from elastic.core.group import Group
 from elastic.core.trace.steps import Header, Step, Trace, Working, step_at
 
 
@@ -51,6 +56,23 @@ def read(header: Header, steps: Iterable[Step]) -> Reading:
         follower, more = take(follower, step)
         entries += more
     return Reading(follower.account, micros(header.now), tuple(entries))
+
+
+def spent(book: Book) -> dict[tuple[str, str], int]:
+    """Return the microseconds by bucket and cause, as a report has them."""
+    return {(name, kind.value): time for (name, kind), time in by_kind(book).items()}
+
+
+def beside(header: Header, steps: Iterable[Step], many: int) -> Ledger:
+    """Return the ledger of an agent that enters so many steps at once."""
+    follower, taken = follow(header), list[tuple[Step, Group | None]]()
+    for step in steps:
+        follower, _ = take(follower, step)
+        taken.append((step, follower.account.group))
+    ledger = Ledger(opened(header.node, header.now))
+    for at in range(0, len(taken), many):
+        ledger = kept(ledger, taken[at : at + many])
+    return ledger
 
 
 def gaps(reading: Reading, end: int | None = None) -> Iterator[str]:

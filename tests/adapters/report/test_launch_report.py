@@ -254,6 +254,19 @@ def test_the_json_has_the_hangs_where_somebody_has_looked_for_them() -> None:
     ]
 
 
+def test_the_json_has_where_the_time_of_this_node_went() -> None:
+    told = report(SUCCEEDED)
+    goodput = {("running", "none"): 12_000_000, ("starting", "failure"): 500_001}
+    told = evolve(told, result=evolve(told.result, goodput=goodput))
+    assert as_json(told)["here"]["goodput"] == {
+        "micros": 12_500_001,
+        "shares": [
+            {"bucket": "running", "cause": "none", "micros": 12_000_000},
+            {"bucket": "starting", "cause": "failure", "micros": 500_001},
+        ],
+    }
+
+
 @pytest.mark.parametrize("verdict", [FAILED, SUCCEEDED, evolve(FAILED, why=Why.CANNOT_START)])
 def test_the_json_is_the_same_on_every_node_but_for_what_is_here(verdict: Verdict) -> None:
     """Each has seen another version of the register, and its part took another time."""

@@ -1,0 +1,113 @@
+"""Where the time of this node went (`core/goodput/`), kept while its agent runs and told at its end.
+
+It hears what the trace hears, in the same order. Of steps in which only time passes, such as heartbeats, it keeps the time.
+The account takes the others while workers run, many at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ...core.group import Group, Phase, Settings, transition
+from ...core.group.state import Beaten, Start
+from ...core.rendezvous import Counted, Drawn, Heartbeats, Held, Passed, Proposals, Pushed, Shown, Silent, Unknown
+from ...core.rendezvous import step as client_step
+from ...core.world import Node
+from ..clock import Clock
+from ..report.news import Remark, Trace, TraceLost
+
+if TYPE_CHECKING:
+    from ...core.goodput import Ledger
+
+_Step: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], Group | None]
+"""A function of the core, what it was given and answered, and the worker group after a step of that."""
+_IDLE = (Heartbeats, Counted, Proposals, Passed, Drawn)
+_ANSWERS = (Shown, Pushed, *_IDLE[:3])
+_UNANSWERED = (Silent, Unknown)
+_STEPS = 16
+"""The account takes this many steps at once while workers run."""
+_STEPS_MAX = 64
+"""It takes this many wherever the node stands: a step may hold a register of its own."""
+_SHORT_S = 10.0
+"""The time of a shorter part in a job is not told, unless its workers were started again."""
+
+
+class NodeTime:
+    """A trace that keeps the account of its agent, and passes each step to another trace."""
+
+    def __init__(self, trace: Trace, group: Callable[[], Group]) -> None:
+        """`group` returns the worker group as it stands. It is asked in the thread that takes its steps."""
+        self._trace = trace
+        self._group = group
+        self._lock = threading.Lock()
+        """Both hear the steps of all threads in one order."""
+        self._steps: list[_Step] = []
+        """What the account has not taken yet."""
+        self._idle_at = 0.0
+        """The time of the last step after these, if only time passed since."""
+        self._is_silent = False
+        """The store does not answer."""
+        self._began: tuple[Node, float] | None = None
+        self._starts = 0
+        """How often workers were started."""
+        self._ledger: Ledger | None = None
+
+    def begin(self, held: Held, settings: Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]) -> float:
+        at = self._trace.begin(held, settings, clock, lost)
+        self._began = held.node, at
+        return at
+
+    def took(self, function: Callable[..., object], *given: Any) -> None:
+        after = self._group() if function is transition else None
+        with self._lock:
+            self._trace.took(function, *given)
+            if self._is_idle(given, after):
+                self._idle_at = max(self._idle_at, given[-1] if after else given[1])
+            else:
+                self._put_idle()
+                self._steps.append((function, given, after))
+                self._starts += function is Start
+            waiting = len(self._steps)
+            is_calm = waiting >= _STEPS and after is not None and after.phase is Phase.RUNNING
+            if is_calm or waiting >= _STEPS_MAX:
+                self._enter()
+
+    def end(self, patience_s: float | None = None) -> None:
+        self._trace.end(patience_s)
+
+    def totals(self, now: float) -> Mapping[tuple[str, str], int] | None:
+        """Return the microseconds by bucket and cause, up to the last step; None for a short part without a restart."""
+        with self._lock:
+            if self._began is None or (self._starts < 2 and now - self._began[1] < _SHORT_S):
+                return None
+            from ...core.goodput import by_kind, whole
+
+            return {(bucket, kind.value): spent for (bucket, kind), spent in by_kind(whole(self._enter())).items()}
+
+    def _is_idle(self, given: tuple[Any, ...], after: Group | None) -> bool:
+        """Return True if only time passes in this step: a heartbeat of workers that run, or a client that hears no register
+        while its store answers."""
+        if after:
+            return isinstance(given[0], Beaten) and not given[1] and after.phase is Phase.RUNNING
+        fed, was_silent = given[0], self._is_silent
+        self._is_silent = isinstance(fed, _UNANSWERED) or (was_silent and not isinstance(fed, _ANSWERS))
+        return isinstance(fed, _IDLE) and not was_silent
+
+    def _put_idle(self) -> None:
+        if self._idle_at:
+            self._steps.append((client_step, (Passed(), self._idle_at, None), None))
+            self._idle_at = 0.0
+
+    def _enter(self) -> Ledger:
+        """Let the account take what waits for it."""
+        from ...core.goodput import Ledger, kept, opened  # a short job needs none of it
+        from ...core.trace.steps import STEPS
+
+        assert self._began
+        self._put_idle()
+        ledger = self._ledger or Ledger(opened(*self._began))
+        self._ledger = kept(ledger, ((STEPS[function](*given), after) for function, given, after in self._steps))
+        self._steps.clear()
+        return self._ledger
