@@ -138,7 +138,7 @@ class LaunchOptions:
     )
     give_up_after: int | None = FAILURES.option("K", values.rounds, own=True)(
         "End the job with exit code 6 when K rounds in a row were ended by a lost node or its return, or by a failure, and "
-        "none of them grew as old as --progress-after. 0: never. [default: 10, and failures do not count]"
+        "none of them grew as old as --progress-after. 0: never. [default: 20, and failures do not count]"
     )
     progress_after: float = FAILURES.option("S", values.some_seconds, default=300, own=True)(
         "How old a round must grow until the losses before it count no longer for --give-up-after."

@@ -41,8 +41,9 @@ last of them first: another job of this host may have the next one as its --mast
 PEER_LINKS = "true"
 """Jobs of several nodes keep links unless somebody says otherwise."""
 _SCOPE = "--restart-scope="
-GIVE_UP_AFTER = 10
-"""After this many losses in a row a job ends if nobody says another number."""
+GIVE_UP_AFTER = 20
+"""After this many ends of rounds in a row a job ends if nobody says another number. The loss of a node and its return are
+two."""
 NO_KEYS = ("limits", "leased", "first_call_timeout", "max_node_failures", "progress_after")
 """Fields of the rendezvous' settings that are not for --rdzv-conf: an option or the store says them, or no launcher does."""
 

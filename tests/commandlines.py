@@ -17,7 +17,7 @@ AGREED = "--restart-scope=group --rdzv-conf=keep_alive_interval=1,keep_alive_max
 
 def limits(least: int, most: int, restarts: int) -> Limits:
     """Return the limits of a job of which nobody says anything else."""
-    return Limits(least, most, restarts, AGREED, give_up_after=10)
+    return Limits(least, most, restarts, AGREED, give_up_after=20)
 
 
 def options(*arguments: str) -> LaunchOptions:

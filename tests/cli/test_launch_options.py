@@ -138,14 +138,14 @@ def test_the_limit_of_a_node_s_failures_is_a_number_and_a_span(settings: Parse) 
 
 
 @pytest.mark.parametrize(("given", "rounds", "counts"), [("3", 3, True), ("100", 100, True), ("0", 0, False)])
-def test_a_job_gives_up_after_ten_losses_in_a_row_or_as_is_said_and_then_failures_count_too(
+def test_a_job_gives_up_after_twenty_ends_in_a_row_or_as_is_said_and_then_failures_count_too(
     settings: Parse, given: str, rounds: int, counts: bool
 ) -> None:
     made = settings(f"--give-up-after={given}", "--progress-after=60", "x").rendezvous
     assert (made.limits.give_up_after, made.limits.counts_failures, made.progress_after) == (rounds, counts, 60.0)
     assert made.limits.agreed.endswith(f" --give-up-after={given} --progress-after=60")
     usual = settings("x").rendezvous
-    assert (usual.limits.give_up_after, usual.limits.counts_failures, usual.progress_after) == (10, False, 300.0)
+    assert (usual.limits.give_up_after, usual.limits.counts_failures, usual.progress_after) == (20, False, 300.0)
     for text in ("3", "0/9", "3/0", "3/", "/9", "3/9/9", "-1/9", "1001/9", "3/inf", "a/b"):
         with pytest.raises(ValueError, match=r"^write K/S, "):
             values.node_failures(text)
