@@ -3,7 +3,7 @@
 A node starts until the last of its workers has made its first progress. It does again what had been done before, until the
 last has passed that. The busy time is that of the worker that was busy longest: the others wait for it. Where it lies within
 the run is not told, so a picture has it at the end of what it interrupts. A worker that starts again alone, while the others
-run on, changes none of that.
+run on, changes none of that; where no other has made progress, its first one counts.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class Tally:
     """The first progress of the last of them; None: none made any."""
     anew_at: int = 0
     """When the last of them had passed what had been done before, if one had to."""
+    alone_at: int | None = None
+    """The first progress of one that was started again alone."""
     last_at: int = 0
     """The last progress of any."""
     pace: Worked | None = None
@@ -65,7 +67,7 @@ class Run:
     @property
     def speaks(self) -> bool:
         """Return True if the run has told of progress."""
-        return self.tally.first_at is not None
+        return self.tally.first_at is not None or self.tally.alone_at is not None
 
     @property
     def is_short(self) -> bool:
@@ -75,15 +77,18 @@ class Run:
 
 
 def noted(run: Run, work: Worked) -> Run:
-    """Return the run with what one of its workers came to. A worker that was started again alone changes nothing."""
-    if work.start or work.round != run.round:
-        return run
+    """Return the run with what one of its workers came to. Of one that was started again alone only its progress counts."""
+    is_alone = work.start > 0 or work.round != run.round
     tally = run.tally
-    tally = evolve(tally, ended=tally.ended + 1, pace=max(filter(None, (tally.pace, work)), key=_busiest))
     if work.first and work.last:
+        tally = evolve(tally, last_at=max(micros(work.last.at), tally.last_at))
+    if is_alone and work.first:
+        tally = evolve(tally, alone_at=min(micros(work.first.at), tally.alone_at or micros(work.first.at)))
+    elif work.first:
         first_at = max(micros(work.first.at), tally.first_at or 0)
-        last_at = max(micros(work.last.at), tally.last_at)
-        tally = evolve(tally, first_at=first_at, last_at=last_at, anew_at=max(_anew_at(work), tally.anew_at))
+        tally = evolve(tally, first_at=first_at, anew_at=max(_anew_at(work), tally.anew_at))
+    if not is_alone:
+        tally = evolve(tally, ended=tally.ended + 1, pace=max(filter(None, (tally.pace, work)), key=_busiest))
     return evolve(run, tally=tally)
 
 
@@ -151,10 +156,11 @@ def _parts(run: Run, end: int) -> Iterator[_Part]:
 def _bounds(run: Run, end: int) -> tuple[int, int, int]:
     """Return when the node worked, when it did what had not been done before, and when it made its last progress."""
     tally = run.tally
-    if tally.first_at is None:
+    first_at = tally.alone_at if tally.first_at is None else tally.first_at
+    if first_at is None:
         works_at = end if run.executed_at is None or run.is_short else _within(run.executed_at, run.begin, end)
         return works_at, works_at, end
-    works_at = _within(tally.first_at, run.begin, end)
+    works_at = _within(first_at, run.begin, end)
     return works_at, _within(tally.anew_at, works_at, end), _within(tally.last_at, works_at, end)
 
 

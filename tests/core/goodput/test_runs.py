@@ -99,12 +99,20 @@ def test_a_worker_that_tells_no_steps_recomputes_nothing_that_anybody_knows_of()
 def test_a_worker_that_starts_again_alone_changes_nothing() -> None:
     later = evolve(work(60.0, rank=1, before=5), round=1)
     for again in work(60.0, start=1, before=5), later:
-        assert told(work(10.0), again) == [("starting", 7, 10.0), ("training", NONE, 90.0)]
+        for works in (work(10.0), again), (again, work(10.0)):
+            assert told(*works) == [("starting", 7, 10.0), ("training", NONE, 50.0), ("training", NONE, 40.0)]
+
+
+def test_where_nobody_else_made_progress_that_of_a_worker_that_started_again_alone_counts() -> None:
+    again = work(30.0, last=60.0, start=1), work(50.0, last=55.0, start=2)
+    for works in again, again[::-1]:
+        found = told(work(), *works, says_steps=True)
+        assert found == [("starting", 7, 30.0), ("training", NONE, 30.0), ("training", NONE, 40.0)]
 
 
 def test_a_run_of_many_starts_takes_no_more_room() -> None:
     once = noted(RUN, work(10.0))
-    assert reduce(noted, [work(10.0, start=1)] * 9, once) is once
+    assert reduce(noted, [work(10.0, start=1)] * 9, once) == noted(once, work(10.0, start=1))
     assert evolve(noted(once, work(10.0, rank=1)).tally, ended=1) == once.tally
 
 
