@@ -360,9 +360,12 @@ def test_of_two_nodes_that_fail_at_once_the_cause_is_the_one_whose_write_ended_t
     both = job("2")
     agents = both.nodes("ab")
     kill(*(worker.pid for worker in run(agents)))
-    assert codes(agent.ends() for agent in agents) == [1, 1]
+    ended = {name: agent.ends() for name, agent in zip("ab", agents, strict=True)}
+    assert codes(ended.values()) == [1, 1]
     mine, other = both.report("a"), both.report("b")
     assert mine["ending"] == other["ending"]
+    for fault in mine["failures"]:  # each on the terminal of its own node
+        assert f" rank {fault['rank']} (local 0, pid {fault['pid']}) failed: " in ended[fault["name"]].err
     causes = [report["failures"][report["cause"]] for report in (mine, other)]
     assert causes[0] == causes[1]
     assert causes[0]["node"] == mine["ending"]["by"]
