@@ -533,9 +533,9 @@ class Stop:
     """The signals that end the workers. In RUNNING and MOVING they are for those that raised."""
 
     at: float | None = None
-    """When the workers of this world were sent their first signal; None: they were sent none."""
+    """When the stop of this world's workers began: those that are not spared were sent a signal then. None: it has not."""
     kill_at: float | None = None
-    """When SIGKILL follows; None once it was sent."""
+    """When SIGKILL follows for those that still run; None: none is due, or it was sent."""
     ask_at: float | None = None
     """When the workers that were spared the first signal get one, if all others are gone by then; None: none was spared."""
     spares_children: bool = False
@@ -544,7 +544,7 @@ class Stop:
 
 @frozen
 class Deadline:
-    """The point in time at which a drained node must be gone, by the notice that leaves it the least time."""
+    """The point in time at which a node with notice must be gone, by the notice that leaves it the least time."""
 
     notice: Notice
     gone_by: float
@@ -568,7 +568,7 @@ class Departure:
     """The way of a node out of the job: it ends when the register shows it, and no worker lives."""
 
     reason: LeaveReason
-    by: float | None
+    until: float | None
     """When the node no longer waits for the register; None: the register is to say if it leaves."""
     is_shown: bool = False
     """The register shows it, or is no longer waited for."""
@@ -595,7 +595,7 @@ class Group:
     joins: bool = False
     """The workers ran on as this node asked for the next world, and no answer has come."""
     deadline: Deadline | None = None
-    """The node is drained, and must be gone by then."""
+    """When the node must be gone, by its notice; None: it has none. Once it leaves for that, it `is_drained`."""
     departure: Departure | None = None
     """The node leaves, or has left."""
     verdict: Verdict | None = None
@@ -622,13 +622,13 @@ class Group:
 
     @property
     def goes_at(self) -> float | None:
-        """When a drained node stops its workers, if they are not ready before; None if it is not drained."""
+        """When a node with notice stops its workers, if they are not ready before; None if it has no notice."""
         return None if self.deadline is None else self.deadline.gone_by - self.settings.grace - KILL_S
 
     @property
     def leave_by(self) -> float | None:
         """When a node that leaves no longer waits for the register; None if it does not wait, or for ever."""
-        return None if self.departure is None or self.departure.is_shown else self.departure.by
+        return None if self.departure is None or self.departure.is_shown else self.departure.until
 
     @property
     def is_drained(self) -> bool:

@@ -147,7 +147,7 @@ def _advanced(group: Group, **changes: Any) -> Group:
 
 
 def _due(group: Group, **changes: Any) -> Group:
-    """Return the group with these changes to the signals that are due."""
+    """Return the group with these changes to its stop, which goes on: to its times, and to whom it spares."""
     return evolve(group, stop=evolve(group.stop, **changes))
 
 
@@ -499,7 +499,7 @@ def _left_behind(group: Group, at: float) -> Step:
     """Stop the workers: a round has failed meanwhile, so the generation is another."""
     if group.running:
         return _stop(group, at)
-    return evolve(group, phase=Phase.JOINING, world=None), (Join(),)
+    return evolve(group, phase=Phase.JOINING, world=None, stop=Stop()), (Join(),)
 
 
 def _failed_before(group: Group, world: World, at: float) -> Step:
@@ -623,7 +623,7 @@ def _leaving(group: Group, event: Event) -> Step:
             killing = group.kill_by is not None and at >= group.kill_by
             asking = group.ask_by is not None and at >= group.ask_by
             warning = group.children_by is not None and at >= group.children_by and not killing
-            late = departure.by is not None and at >= departure.by
+            late = departure.until is not None and at >= departure.until
             signal = _signal(group, SIGKILL if killing else SIGTERM) if killing or asking else ()
             signal += (Signal(SIGTERM, children=True),) if warning else ()
             stop = evolve(
@@ -680,8 +680,8 @@ def _hurried(group: Group, at: float) -> Group:
     departure, gone_by = group.departure, group.deadline.gone_by
     last, gone_by = max(gone_by - KILL_S, at), max(gone_by, at)
     kill_at = None if group.stop.kill_at is None else min(group.stop.kill_at, last)
-    leave_by = None if departure.by is None else min(departure.by, gone_by)
-    return _due(evolve(group, departure=evolve(departure, by=leave_by)), kill_at=kill_at)
+    until = None if departure.until is None else min(departure.until, gone_by)
+    return _due(evolve(group, departure=evolve(departure, until=until)), kill_at=kill_at)
 
 
 def _stop(group: Group, at: float, *first: Command, signum: int = SIGTERM) -> Step:
@@ -708,7 +708,8 @@ def _leave(group: Group, event: Signalled) -> Step:
 
 
 def _begun(at: float, kill_at: float | None, ask_at: float | None = None) -> Stop:
-    """Return the stop that begins now. The workers' children are spared if the grace leaves them time of their own."""
+    """Return a stop that begins at this time, in the place of any other. The workers' children are spared if the grace
+    leaves them time of their own."""
     return Stop(at, kill_at, ask_at, spares_children=kill_at is not None and kill_at - at > KILL_S)
 
 

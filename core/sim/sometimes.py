@@ -268,7 +268,7 @@ def stepped(counts: Counts, causes: Counts, before: Group, event: Event, after: 
         counts["workers killed after another time than the grace"] += 1
     if before.phase is Phase.MOVING and isinstance(event, Ready) and after.phase is Phase.RUNNING:
         counts["workers live through a change of nodes"] += 1
-    if isinstance(event, Gone) and before.departure and before.departure.by is None:
+    if isinstance(event, Gone) and before.departure and before.departure.until is None:
         counts["the job goes on without a node that cannot start workers"] += 1
     if fences(before, event, after):
         counts["self-fencing"] += 1

@@ -25,6 +25,7 @@ from elastic.core.group.state import (
     Move,
     Noticed,
     Over,
+    Raised,
     ReadyToLeave,
     Reaped,
     Record,
@@ -33,6 +34,7 @@ from elastic.core.group.state import (
     Signal,
     Signalled,
     StartAgain,
+    Stop,
     Unstartable,
 )
 from elastic.core.world import Ending, Generation, Notice, Why
@@ -241,6 +243,15 @@ def test_a_generation_that_begins_on_the_way_stops_them(event: Event) -> None:
     assert told(moving(), event) == (Phase.STOPPING, (Signal(SIGTERM),))
     assert told(moving(event), exited(0, -15), exited(1, -15), Reaped(2.0)) == (Phase.JOINING, (Join(),))
     assert told(moving(exited(0, 76), exited(1, 76)), event) == (Phase.JOINING, (Join(),))
+
+
+@pytest.mark.parametrize("event", [ready(2, generation=2), over()])
+def test_a_node_without_workers_that_a_generation_leaves_behind_keeps_no_timer_of_a_stop(event: Event) -> None:
+    """One had raised, and was to be told to end in time; then no worker could be started, and none runs."""
+    raised = Raised(0, 1.0, 1.0)
+    assert moving(raised).stop.kill_at is not None
+    left = moving(raised, Unstartable("no memory", 1.0, passes=True), event)
+    assert (left.phase, left.running, left.stop) == (Phase.JOINING, frozenset(), Stop())
 
 
 def test_a_worker_that_fails_on_the_way_starts_again_alone() -> None:
