@@ -105,7 +105,7 @@ READ_ONLY = "mount -t tmpfs -o ro none /tmp"
 def test_a_read_only_place_for_temporary_files_costs_the_error_files_and_one_line(nothing_left: str) -> None:
     run = in_a_mount_namespace(READ_ONLY, "launch", "--no-python", "true")
     assert run.returncode == 0, run
-    (line,) = [line for line in run.stderr.splitlines() if "/tmp" in line]
+    (line,) = [line for line in run.stderr.splitlines() if " /tmp" in line]
     assert "workers run without error files: /tmp: read-only file system" in line
 
 
