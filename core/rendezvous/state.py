@@ -141,7 +141,7 @@ class Limits:
     agreed: str = field(default="")
     give_up_after: int = field(default=0)
     """The job ends after this number of fruitless rounds in a row. 0: it does not."""
-    counts_failures: bool = False
+    counts_failures: bool = field(default=False)
     """A round that ends as FAILED is a fruitless one too."""
 
     @min_nodes.validator
@@ -163,6 +163,11 @@ class Limits:
     def _is_bounded(self, attribute: Attribute[int], value: int) -> None:
         if not 0 <= value <= FRUITLESS_MAX:
             raise ValueError(f"give_up_after: 0 to {FRUITLESS_MAX}, not {value}")
+
+    @counts_failures.validator
+    def _counts_for_a_limit(self, attribute: Attribute[bool], value: bool) -> None:
+        if value and not self.give_up_after:
+            raise ValueError("counts_failures: only with give_up_after")
 
     @agreed.validator
     def _is_text(self, attribute: Attribute[str], value: str) -> None:

@@ -13,7 +13,7 @@ from operator import attrgetter, lt
 from ..evolving import evolve
 from ..violation import Finding, check
 from ..world import Ending, Node, Profile, Why
-from .state import BASE_MAX, MEMBERS, Ended, RendezvousState, Seat, Status, status_of
+from .state import BASE_MAX, MEMBERS, Ended, Limits, RendezvousState, Seat, Status, status_of
 
 _slot = attrgetter("slot")
 
@@ -98,11 +98,30 @@ def _of_any(state: RendezvousState, known: RendezvousState | None) -> Iterator[F
             "B6",
             f"{'closed' if gave_up else 'open'} with {len(state.fruitless)} fruitless rounds of {limit} in a row",
         )
+    if state.fruitless:
+        yield from _of_fruitless(state)
     excused = (Why.CANNOT_START, Why.FRUITLESS)
     failed = closed is not None and closed.ending is Ending.FAILED and closed.why not in excused
     if failed and (not state.over_budget or state.census[Status.EXPECTED]):
         budget = f"{state.failures} failures, {state.limits.max_restarts} restarts allowed"
         yield "B3", f"closed as failed within the budget or before everybody was back ({budget})"
+
+
+def _of_fruitless(state: RendezvousState) -> Iterator[Finding]:
+    """Judge if writes can have left these ends of fruitless rounds."""
+    rounds, limits = [ended.round for ended in state.fruitless], state.limits
+    if len(rounds) > limits.give_up_after:
+        yield "B7", f"fruitless rounds {rounds}, and the job ends after {limits.give_up_after}"
+    if not all(map(lt, rounds, [*rounds[1:], state.round])):
+        yield "B7", f"fruitless rounds {rounds}, and this is round {state.round}"
+    for ended in state.fruitless:
+        if ended.why is not Why.UPSCALE and ended.why not in _counting_ends(limits):
+            yield "B7", f"a round is fruitless that ended because {ended.why.value}"
+
+
+def _counting_ends(limits: Limits) -> Collection[Why]:
+    """Return why a round ends that is a fruitless one whoever has come back."""
+    return (Why.LOST, Why.FENCED, Why.FAILED) if limits.counts_failures else (Why.LOST, Why.FENCED)
 
 
 def _is_unlike_a_drain(seat: Seat, complete: bool) -> bool:
@@ -273,10 +292,9 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
 def _counting(before: RendezvousState, ended: Ended) -> bool | None:
     """Return True if this end makes its round a fruitless one; None: that depends on who has come back."""
     limits = before.limits
-    counting = (Why.LOST, Why.FENCED, *([Why.FAILED] if limits.counts_failures else []))
     if ended.why is Why.UPSCALE and limits.give_up_after and before.fruitless:
         return None
-    return limits.give_up_after > 0 and ended.why in counting
+    return limits.give_up_after > 0 and ended.why in _counting_ends(limits)
 
 
 _NOT_EXPECTED = tuple(status for status in Status if status is not Status.EXPECTED)

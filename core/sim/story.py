@@ -199,9 +199,8 @@ class Setting:
 
     @property
     def limits(self) -> Limits:
-        return Limits(
-            self.min, self.max, self.restarts, give_up_after=self.give_up, counts_failures=bool(self.counts_failures)
-        )
+        counts = self.counts_failures > 0 < self.give_up
+        return Limits(self.min, self.max, self.restarts, give_up_after=self.give_up, counts_failures=counts)
 
     @property
     def rendezvous(self) -> Settings:

@@ -1,5 +1,5 @@
 # rounds are fruitless where nobody gives up
-# B7: b#2 join: 0 fruitless rounds became 1 by an end because lost
+# B7: b#2 join: fruitless rounds [0], and the job ends after 0
 world nodes=2 max=1 seed=2
 start a
 start b

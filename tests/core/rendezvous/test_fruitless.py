@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from attrs import evolve
@@ -34,6 +35,7 @@ from elastic.core.rendezvous import (
     watch,
     woke,
 )
+from elastic.core.rendezvous.codec import decode, encode
 from elastic.core.rendezvous.explain import explain
 from elastic.core.rendezvous.state import FRUITLESS_MAX
 from elastic.core.world import Ending, Notice, Verdict, Why
@@ -211,8 +213,9 @@ def test_a_job_that_is_closed_for_another_reason_may_have_any_number() -> None:
 ONE = circles(1)
 LOST = edited(ONE, "a", Evict(nodes("b#2")))
 LEFT = edited(ONE, "b#2", Leave())
-THIS = Ended(1, Why.LEFT, node("b#2"))
+THIS = Ended(1, Why.FENCED, node("b#2"))
 OPEN = arrived(LOST, "a")
+LATER = returned(LEFT, "a")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +227,7 @@ OPEN = arrived(LOST, "a")
         (ONE, evolve(LEFT, fruitless=())),
         (LOST, evolve(OPEN, fruitless=())),
         (LOST, evolve(OPEN, fruitless=OPEN.fruitless[:1])),
-        (ONE, evolve(ONE, version=ONE.version + 1, fruitless=(*ONE.fruitless, THIS))),
+        (LATER, evolve(LATER, version=LATER.version + 1, fruitless=(*LATER.fruitless, THIS))),
     ],
     ids=["forgotten", "the first forgotten", "no loss", "forgiven at an end", "forgiven while open", "less", "more"],
 )
@@ -232,6 +235,47 @@ def test_B7_no_step_makes_other_rounds_fruitless(before: RendezvousState, after:
     verify(after)
     with pytest.raises(Violation, match="B7"):
         verify_step(before, after)
+
+
+OVER = edited(circles(2), "b#4", Arrive(profile("b#4")))
+MORE = (*OVER.fruitless, Ended(3, Why.LOST, node("a")))
+
+
+def forged(*ends: tuple[int, Why], limit: int = 9, failures: bool = False) -> RendezvousState:
+    """Return the complete round 4 of a job, after these ends of rounds as somebody wrote them."""
+    limits = Limits(1, 3, 5, give_up_after=limit, counts_failures=failures)
+    fruitless = tuple([Ended(round, why, node("a")) for round, why in ends])
+    return decode(encode(evolve(circling(), round=4, limits=limits, fruitless=fruitless)))
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        (forged((2, Why.LOST), (1, Why.LOST)), "fruitless rounds [2, 1], and this is round 4"),
+        (forged((1, Why.LOST), (1, Why.LOST)), "fruitless rounds [1, 1], and this is round 4"),
+        (forged((4, Why.LOST)), "fruitless rounds [4], and this is round 4"),
+        (forged((3, Why.LOST), limit=0), "fruitless rounds [3], and the job ends after 0"),
+        (evolve(OVER, fruitless=MORE, round=4), "fruitless rounds [0, 1, 2, 3], and the job ends after 3"),
+        *[
+            (forged((1, Why.LOST), (3, why)), f"a round is fruitless that ended because {why.value}")
+            for why in Why
+            if why not in (Why.LOST, Why.FENCED, Why.UPSCALE)
+        ],
+    ],
+)
+def test_B7_a_register_with_fruitless_rounds_that_no_write_makes_is_illegal(state: RendezvousState, says: str) -> None:
+    with pytest.raises(Violation, match=re.escape(f"B7: {says}")):
+        verify(state)
+
+
+@pytest.mark.parametrize("last", [Why.LOST, Why.FENCED, Why.UPSCALE, Why.FAILED])
+def test_B7_fruitless_rounds_that_rise_to_the_last_one_are_legal(last: Why) -> None:
+    verify(forged((1, Why.LOST), (3, last), failures=last is Why.FAILED))
+
+
+def test_a_job_that_never_gives_up_counts_no_failures_for_that() -> None:
+    with pytest.raises(ValueError, match="counts_failures: only with give_up_after"):
+        Limits(counts_failures=True)
 
 
 def test_B7_a_refund_keeps_the_round_among_the_fruitless() -> None:
