@@ -104,6 +104,11 @@ class Launch:
     def pid(self) -> int:
         return self.process.pid
 
+    @property
+    def said(self) -> str:
+        """What was read of stderr."""
+        return self._err.text
+
     def hears(self, count: int, timeout_s: float = TIMEOUT_S) -> list[Told]:
         """The next things that workers tell, by rank."""
         told = self._told
@@ -238,6 +243,11 @@ class Launcher:
             words = [*MAY_NOT_IDLE, *words]
         self._launches.append(Launch(words, {**self.environment, **(environment or {})}, stage_folder, self._stack))
         return self._launches[-1]
+
+    def errors_of_accounts(self) -> list[str]:
+        """Return what agents said of an error in the account of their time."""
+        lines = [line for launch in self._launches for line in launch.said.splitlines()]
+        return [line for line in lines if "where the time of this node went is not told" in line]
 
     def left_in_temporary_directory(self) -> list[str]:
         """Return what launchers have left there that ended by themselves; one that was killed can remove nothing."""

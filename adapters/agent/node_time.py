@@ -53,26 +53,21 @@ class NodeTime:
         self._starts = 0
         """How often workers were started."""
         self._ledger: Ledger | None = None
+        self._lost: Callable[[Remark], None] = lambda remark: None
+        self._on = True
+        """False after an error of the account, which ends the account alone."""
 
     def begin(self, held: Held, settings: Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]) -> float:
         at = self._trace.begin(held, settings, clock, lost)
-        self._began = held.node, at
+        self._began, self._lost = (held.node, at), lost
         return at
 
     def took(self, function: Callable[..., object], *given: Any) -> None:
         after = self._group() if function is transition else None
         with self._lock:
             self._trace.took(function, *given)
-            if self._is_idle(given, after):
-                self._idle_at = max(self._idle_at, given[-1] if after else given[1])
-            else:
-                self._put_idle()
-                self._steps.append((function, given, after))
-                self._starts += function is Start
-            waiting = len(self._steps)
-            is_calm = waiting >= _STEPS and after is not None and after.phase is Phase.RUNNING
-            if is_calm or waiting >= _STEPS_MAX:
-                self._enter()
+            if self._on:
+                self._note(function, given, after)
 
     def end(self, patience_s: float | None = None) -> None:
         self._trace.end(patience_s)
@@ -82,9 +77,24 @@ class NodeTime:
         with self._lock:
             if self._began is None or (self._starts < 2 and now - self._began[1] < _SHORT_S):
                 return None
+            ledger = self._enter() if self._on else None
+            if ledger is None:
+                return None
             from ...core.goodput import by_kind, whole
 
-            return {(bucket, kind.value): spent for (bucket, kind), spent in by_kind(whole(self._enter())).items()}
+            return {(bucket, kind.value): spent for (bucket, kind), spent in by_kind(whole(ledger)).items()}
+
+    def _note(self, function: Callable[..., object], given: tuple[Any, ...], after: Group | None) -> None:
+        if self._is_idle(given, after):
+            self._idle_at = max(self._idle_at, given[-1] if after else given[1])
+        else:
+            self._put_idle()
+            self._steps.append((function, given, after))
+            self._starts += function is Start
+        waiting = len(self._steps)
+        is_calm = waiting >= _STEPS and after is not None and after.phase is Phase.RUNNING
+        if is_calm or waiting >= _STEPS_MAX:
+            self._enter()
 
     def _is_idle(self, given: tuple[Any, ...], after: Group | None) -> bool:
         """Return True if only time passes in this step: a heartbeat of workers that run, or a client that hears no register
@@ -100,14 +110,18 @@ class NodeTime:
             self._steps.append((client_step, (Passed(), self._idle_at, None), None))
             self._idle_at = 0.0
 
-    def _enter(self) -> Ledger:
-        """Let the account take what waits for it."""
+    def _enter(self) -> Ledger | None:
+        """Let the account take what waits for it. An error of the account costs the account, and not the job."""
         from ...core.goodput import Ledger, kept, opened  # a short job needs none of it
         from ...core.trace.steps import STEPS
 
         assert self._began
         self._put_idle()
         ledger = self._ledger or Ledger(opened(*self._began))
-        self._ledger = kept(ledger, ((STEPS[function](*given), after) for function, given, after in self._steps))
+        try:
+            self._ledger = kept(ledger, ((STEPS[function](*given), after) for function, given, after in self._steps))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the account, the job goes on
+            self._on, self._ledger = False, None
+            self._lost(Remark(f"where the time of this node went is not told: {type(error).__name__}: {error}"))
         self._steps.clear()
         return self._ledger

@@ -22,6 +22,7 @@ def launch(nothing_left: str, tmp_path: Path) -> Iterator[Launcher]:
     with launcher(tmp_path) as start:
         yield start
         assert start.left_in_temporary_directory() == []
+        assert start.errors_of_accounts() == []
     runs = replays(start.traces)
     assert complaints(runs, start.forged) == []
     assert [*misreported(tmp_path, runs)] == []

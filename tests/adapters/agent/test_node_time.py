@@ -44,7 +44,8 @@ class Beside:
     def __init__(self, agent: Agent) -> None:
         self.trace = Written(agent.header)
         self.time = NodeTime(self.trace, lambda: self.group)
-        self.time.begin(agent.held, agent.of_group, SystemClock(), lambda lost: None)
+        self.said: list[TraceLost | Remark] = []
+        self.time.begin(agent.held, agent.of_group, SystemClock(), self.said.append)
         self._follower = follow(agent.header)
 
     @property
@@ -112,3 +113,19 @@ def test_of_a_short_part_it_tells_only_after_a_restart() -> None:
 def test_an_agent_that_has_not_begun_has_no_time() -> None:
     beside = NodeTime(Written(started().a.header), lambda: Group(started().a.held.node))
     assert beside.totals(1_000.0) is None
+
+
+def test_an_error_of_the_account_is_told_once_and_costs_neither_the_trace_nor_the_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*given: object) -> None:
+        raise KeyError("a step")
+
+    monkeypatch.setattr("elastic.core.goodput.kept", fails)
+    beside = Beside(agent := finished().a)
+    beside.hears(*agent.steps)
+    assert beside.told(60.0) is None
+    beside.hears(*agent.steps)
+    assert beside.told(60.0) is None
+    assert [each.text for each in beside.said] == ["where the time of this node went is not told: KeyError: 'a step'"]
+    assert beside.trace.steps == [*agent.steps, *agent.steps]
