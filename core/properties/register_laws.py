@@ -473,8 +473,9 @@ def B2(judge: Judge, it: Wrote) -> Answers:
 
 @law("a round ends, or the fruitless rounds become others", Wrote)
 def B7(judge: Judge, it: Wrote) -> Answers:
-    """Where a job may give up, a round is fruitless that ends as LOST or FENCED, for the return of a node that was lost in
-    one, or as FAILED if failures count; no other is, and all count until a round is `progress_after` old."""
+    """Where a job may give up, a round is fruitless that ends as LOST (of drained nodes alone: not) or FENCED, for the
+    return of a node that was lost in one, or as FAILED if failures count; no other is, and all count until a round is
+    `progress_after` old."""
     was, now = it.was, it.after
     if not now.limits.give_up_after or (now.round == was.round and now.fruitless == was.fruitless):
         return

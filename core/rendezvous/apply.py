@@ -287,13 +287,16 @@ def _recorded(state: RendezvousState, ended: Ended, counts: bool) -> RendezvousS
     return evolve(state, ended=ended, fruitless=(*before, ended) if counts else before)
 
 
-def _is_fruitless(state: RendezvousState, why: Why) -> bool:
-    """Return True if this end of the round counts: a loss, or a node that waits was lost in one of the rounds that do."""
+def _is_fruitless(state: RendezvousState, why: Why, without: frozenset[Node]) -> bool:
+    """Return True if this end of the round counts: a loss, or a node that waits was lost in one of the rounds that do. The
+    loss of drained nodes alone does not."""
     limits = state.limits
     if not limits.give_up_after:
         return False
     if why is Why.UPSCALE:
         return bool(state.losses) and not state.losses.keys().isdisjoint(known_as(state, state.wait_list))
+    if why is Why.LOST and all(state.seats[node].notice for node in without):
+        return False
     return why in (Why.LOST, Why.FENCED) or (why is Why.FAILED and limits.counts_failures)
 
 
@@ -320,7 +323,7 @@ def _open_next(state: RendezvousState, why: Why, me: Node, without: frozenset[No
         status = Status.LEAVING if seat.notice else Status.EXPECTED
         seats[node] = seat if seat.status in _STAYS else seat.become(status)
     return evolve(
-        _recorded(state, Ended(state.round, why, me), _is_fruitless(state, why)),
+        _recorded(state, Ended(state.round, why, me), _is_fruitless(state, why, without)),
         round=state.round + 1,
         complete=False,
         completed_in=None,

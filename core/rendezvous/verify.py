@@ -13,7 +13,7 @@ from operator import attrgetter, lt
 from ..evolving import evolve
 from ..violation import Finding, check
 from ..world import Ending, Node, Profile, Why
-from .state import BASE_MAX, MEMBERS, Ended, Limits, RendezvousState, Seat, Status, status_of
+from .state import AWAY, BASE_MAX, MEMBERS, Ended, Limits, RendezvousState, Seat, Status, status_of
 
 _slot = attrgetter("slot")
 
@@ -268,11 +268,11 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
         yield "V21", f"generation {before.generation} became {after.generation} by an end because {ended.why.value}"
     if after.failures != before.failures + (ended.why is Why.FAILED):
         yield "B2", f"{before.failures} failures became {after.failures} by an end because {ended.why.value}"
-    counts, may = _counting(before, ended), after.fruitless == (*before.fruitless, ended)
+    gone = _gone(before, after)
+    counts, may = _counting(before, ended, gone), after.fruitless == (*before.fruitless, ended)
     if not (may if counts else after.fruitless == before.fruitless or (may and counts is None)):
         fruitless = f"{len(before.fruitless)} fruitless rounds became {len(after.fruitless)}"
         yield "B7", f"{fruitless} by an end because {ended.why.value}"
-    gone = _gone(before, after)
     rest = after.those(*_NOT_EXPECTED)
     if wrong := [node for node in rest if _comes_back(before.seats.get(node))]:
         yield "V10", f"{_names(tuple(wrong))} are not expected back although their round ended"
@@ -289,11 +289,14 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
         yield "V12", f"{ended.by} ended a round ({ended.why.value}) of which it is no member"
 
 
-def _counting(before: RendezvousState, ended: Ended) -> bool | None:
+def _counting(before: RendezvousState, ended: Ended, gone: Collection[Node]) -> bool | None:
     """Return True if this end makes its round a fruitless one; None: that depends on who has come back."""
     limits = before.limits
     if ended.why is Why.UPSCALE and limits.give_up_after and before.fruitless:
         return None
+    lost = [seat for node in gone if (seat := before.seats[node]).status not in AWAY]
+    if ended.why is Why.LOST and all(seat.notice for seat in lost):
+        return False
     return limits.give_up_after > 0 and ended.why in _counting_ends(limits)
 
 

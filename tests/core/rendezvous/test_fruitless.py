@@ -79,6 +79,16 @@ def test_a_drained_node_s_leave_neither_counts_nor_forgives() -> None:
     assert left.round == 2 and ends(left) == [(0, Why.LOST, ("b",))]
 
 
+@pytest.mark.parametrize(("dead", "counts"), [("b", False), ("b c", True)])
+def test_the_loss_of_drained_nodes_alone_makes_no_round_fruitless(dead: str, counts: bool) -> None:
+    drained = edited(circling("a b c"), "b", Drain(node("b"), Notice(5.0, "a test")))
+    lost = edited(drained, "a", Evict(nodes(dead)))
+    assert lost.ended and (lost.ended.why, lost.ended.lost) == (Why.LOST, tuple(dead.split()))
+    assert bool(lost.fruitless) == counts
+    with pytest.raises(Violation, match="B7"):
+        verify_step(drained, evolve(lost, fruitless=() if counts else (lost.ended,)))
+
+
 def test_the_return_of_a_lost_node_makes_a_round_fruitless_and_that_of_any_other_does_not() -> None:
     alone = returned(edited(circling("a b"), "a", LOST_B), "a")
     assert ends(alone) == [(0, Why.LOST, ("b",))]
