@@ -245,9 +245,10 @@ class Launcher:
         return self._launches[-1]
 
     def errors_of_accounts(self) -> list[str]:
-        """Return what agents said of an error in the account of their time."""
+        """Return what agents said of an error in the account of their time, but for what their host lacked."""
         lines = [line for launch in self._launches for line in launch.said.splitlines()]
-        return [line for line in lines if "where the time of this node went is not told" in line]
+        told = [line for line in lines if "where the time of this node went is not told" in line]
+        return [line for line in told if "OSError" not in line]
 
     def left_in_temporary_directory(self) -> list[str]:
         """Return what launchers have left there that ended by themselves; one that was killed can remove nothing."""

@@ -111,14 +111,15 @@ class NodeTime:
             self._idle_at = 0.0
 
     def _enter(self) -> Ledger | None:
-        """Let the account take what waits for it. An error of the account costs the account, and not the job."""
-        from ...core.goodput import Ledger, kept, opened  # a short job needs none of it
-        from ...core.trace.steps import STEPS
-
+        """Let the account take what waits for it. An error costs the account, and not the job: a host may lack the file
+        descriptor that an import takes."""
         assert self._began
         self._put_idle()
-        ledger = self._ledger or Ledger(opened(*self._began))
         try:
+            from ...core.goodput import Ledger, kept, opened  # a short job needs none of it
+            from ...core.trace.steps import STEPS
+
+            ledger = self._ledger or Ledger(opened(*self._began))
             self._ledger = kept(ledger, ((STEPS[function](*given), after) for function, given, after in self._steps))
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the account, the job goes on
             self._on, self._ledger = False, None
