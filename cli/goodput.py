@@ -57,7 +57,7 @@ Exit codes:  0 told · 2 a file cannot be read
 
 @frozen
 class _Agent:
-    """What the trace of one agent tells."""
+    """This is what the trace of one agent tells."""
 
     path: str
     header: Header

@@ -1,4 +1,4 @@
-"""Where the time of this node went (`core/goodput/`), kept while its agent runs and told at its end.
+"""Keeps where the time of this node went (`core/goodput/`) while its agent runs, and tells it at the end.
 
 It hears what the trace hears, in the same order. Of steps in which only time passes, such as heartbeats, it keeps the time.
 The account takes the others while workers run, many at once.
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...core.group import Group, Phase, Settings, transition
 from ...core.group.state import Beaten, Start
-from ...core.rendezvous import Counted, Drawn, Heartbeats, Held, Passed, Proposals, Pushed, Shown, Silent, Unknown
+from ...core.rendezvous import Counted, Drawn, Heartbeats, Held, Passed, Proposals
 from ...core.rendezvous import step as client_step
+from ...core.rendezvous.exchange import ANSWERS, UNANSWERED
 from ...core.world import Node
 from ..clock import Clock
 from ..report.news import Remark, Trace, TraceLost
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 _Step: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], Group | None]
 """A function of the core, what it was given and answered, and the worker group after a step of that."""
 _IDLE = (Heartbeats, Counted, Proposals, Passed, Drawn)
-_ANSWERS = (Shown, Pushed, *_IDLE[:3])
-_UNANSWERED = (Silent, Unknown)
 _STEPS = 16
 """The account takes this many steps at once while workers run."""
 _STEPS_MAX = 64
@@ -44,7 +43,7 @@ class NodeTime:
         self._lock = threading.Lock()
         """Both hear the steps of all threads in one order."""
         self._steps: list[_Step] = []
-        """What the account has not taken yet."""
+        """The account has not taken these yet."""
         self._idle_at = 0.0
         """The time of the last step after these, if only time passed since."""
         self._is_silent = False
@@ -102,7 +101,7 @@ class NodeTime:
         if after:
             return isinstance(given[0], Beaten) and not given[1] and after.phase is Phase.RUNNING
         fed, was_silent = given[0], self._is_silent
-        self._is_silent = isinstance(fed, _UNANSWERED) or (was_silent and not isinstance(fed, _ANSWERS))
+        self._is_silent = isinstance(fed, UNANSWERED) or (was_silent and not isinstance(fed, ANSWERS))
         return isinstance(fed, _IDLE) and not was_silent
 
     def _put_idle(self) -> None:

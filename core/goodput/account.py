@@ -16,7 +16,7 @@ from ..group import Group, Phase
 from ..group.state import Closed, Command, Elapsed, End, Event, Over, Record, Refused, Start
 from ..ranks import assign
 from ..rendezvous import Input, Pushed, RendezvousState, Shown
-from ..trace.steps import ANSWERS, UNANSWERED
+from ..rendezvous.exchange import ANSWERS, UNANSWERED
 from ..values import frozen
 from ..work import Worked
 from ..world import Ending, Node, Why, World
@@ -26,7 +26,7 @@ from .runs import Run, noted, pieces
 
 @frozen
 class Stretch:
-    """What a node does until something changes."""
+    """This is what a node does until something changes."""
 
     bucket: str
     reason: Reason
@@ -36,7 +36,7 @@ class Stretch:
 
 @frozen
 class Account:
-    """What is known of a node, and what is not entered yet: its last run, and what it does since `since`."""
+    """It holds what is known of a node, and what is not entered yet: its last run, and what it does since `since`."""
 
     node: Node
     at: int

@@ -151,6 +151,12 @@ class Passed:
 
 Input: TypeAlias = Answer | Submitted | Pushed | Missed | Linked | Standstill | Woke | Drawn | Passed
 
+ANSWERS = (Shown, Heartbeats, Counted, Proposals, Pushed)
+"""What the store answers to a question about the register, or tells by itself."""
+
+UNANSWERED = (Silent, Unknown)
+"""What an agent is fed where the store did not answer."""
+
 # --- asks
 
 

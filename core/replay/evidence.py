@@ -57,7 +57,8 @@ from ..rendezvous import (
     verify,
     verify_step,
 )
-from ..trace.steps import ANSWERS, UNANSWERED, Asked, CallStepped, Started, Stepped
+from ..rendezvous.exchange import ANSWERS, UNANSWERED
+from ..trace.steps import Asked, CallStepped, Started, Stepped
 from ..values import frozen
 from ..violation import Violation
 from ..world import WorldId

@@ -18,16 +18,11 @@ from ..group.transition import transition
 from ..inprocess.transition import transition as call_transition
 from ..rendezvous import (
     Ask,
-    Counted,
-    Heartbeats,
     Input,
-    Proposals,
     Pushed,
     RendezvousState,
     Settings,
     Shown,
-    Silent,
-    Unknown,
 )
 from ..rendezvous import step as client_step
 from ..values import frozen
@@ -115,13 +110,6 @@ class HangEnd:
 
 
 Step: TypeAlias = Asked | Stepped | CallStepped | Started | Worked | HangEnd
-
-
-ANSWERS = (Shown, Heartbeats, Counted, Proposals, Pushed)
-"""What the store answers to a question about the register, or tells by itself."""
-
-UNANSWERED = (Silent, Unknown)
-"""What an agent is fed where the store did not answer."""
 
 
 def step_at(step: Step) -> float:

@@ -34,7 +34,7 @@ _TABLE = struct.Struct(f"={NAMES_MAX + 1}d")
 
 
 class Page(NamedTuple):
-    """What a page says to the hang watch. `span` is 0 while the worker is not busy."""
+    """A page says this to the hang watch. `span` is 0 while the worker is not busy."""
 
     calls: int = 0
     span: int = 0
