@@ -61,6 +61,7 @@ class StandIns:
         with self._lock:
             self._prune()
             read, write = os.pipe()
+            self._prune()  # a caller may have closed a pipe since, and the new one have its number
             self._pipes[read] = _Pipe(process, os.fstat(read).st_ino, write)
             if process not in self._awaited:
                 wait = threading.Thread(target=self._wait, args=(process,), name="elastic-wait", daemon=True)
@@ -103,7 +104,8 @@ class StandIns:
             self._awaited.discard(process)
             for pipe in pipes:
                 if pipe.write is not None:
-                    os.write(pipe.write, b"\0")
+                    with suppress(BrokenPipeError):  # its caller has closed it since the look
+                        os.write(pipe.write, b"\0")
                     os.close(pipe.write)
                     pipe.write = None
         return True

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from processes import TIMEOUT_S, comes_true, no_thread_left
 
+from elastic.adapters import pidfds
 from elastic.adapters.pidfds import LOOK_S, StandIns, _Process
 from elastic.adapters.threads import NoThread
 from elastic.adapters.workers.watch.process_groups import died_within
@@ -103,6 +105,50 @@ def test_a_closed_descriptor_leaves_nothing_behind(stranger: int, sleeper: subpr
         os.dup2(other.fileno(), dead)
     assert not stand_ins.sent(dead, 0) and not stand_ins._pipes
     os.close(dead)
+
+
+def test_a_descriptor_that_is_closed_while_a_death_is_told_is_no_error(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller closes it after the look and before the write: the other descriptors are told all the same."""
+    stand_ins = StandIns()
+    errors: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", errors.append)
+    closed, other = stand_ins.opened(sleeper.pid), stand_ins.opened(sleeper.pid)
+    inode = pidfds._inode
+
+    def closed_after_the_look(descriptor: int) -> int | None:
+        found = inode(descriptor)
+        if descriptor == closed and found is not None and sleeper.poll() is not None:
+            os.close(closed)
+        return found
+
+    monkeypatch.setattr(pidfds, "_inode", closed_after_the_look)
+    sleeper.kill()
+    sleeper.wait()
+    assert died_within(other, TIMEOUT_S)
+    assert comes_true(lambda: not stand_ins._awaited) and not errors
+    os.close(other)
+
+
+def test_a_descriptor_of_the_number_of_a_closed_one_takes_nothing_of_it(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_ins, pipe = StandIns(), os.pipe
+    first = stand_ins.opened(sleeper.pid)
+    write = stand_ins._pipes[first].write
+    assert write is not None
+
+    def pipe_after_a_close() -> tuple[int, int]:
+        os.close(first)
+        return pipe()
+
+    monkeypatch.setattr(os, "pipe", pipe_after_a_close)
+    second = stand_ins.opened(sleeper.pid)
+    assert second == first and len(stand_ins._pipes) == 1
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(write)
+    os.close(second)
 
 
 def test_without_a_free_thread_nobody_is_told_of_a_death(sleeper: subprocess.Popen[bytes]) -> None:
