@@ -1,4 +1,4 @@
-"""What the commands that read traces share: how a file that cannot be read, or comes twice, is told."""
+"""Serves the commands that read traces: it says which file cannot be read, lacks parts, or comes twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the time of a job's nodes went: a line, a table by bucket and cause, and the dearest events; the same as data."""
+"""Says where the time of a job's nodes went: in a line, a table by bucket and cause, the dearest events, and as data."""
 
 from __future__ import annotations
 

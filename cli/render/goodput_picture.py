@@ -1,4 +1,4 @@
-"""Goodput over time as an SVG: a bar for each span of time, the time of all nodes in it stacked by cause.
+"""Draws goodput over time as an SVG: a bar for each span of time, the time of all nodes in it stacked by cause.
 
 A pure function of data. Time is by the wall clocks of the nodes' hosts, from the start of the first node. A bar is as high
 as nodes were there. Every part of it has a tooltip.

@@ -1,4 +1,4 @@
-"""Where the time of the nodes went, and why: an `Account` follows each agent, a `Book` adds up what it enters.
+"""Says where the time of the nodes went, and why: an `Account` follows each agent, a `Book` adds up what it enters.
 
     follower = follow(header)              # of a trace; or `opened`, `stepped`, `heard` beside an agent that runs
     for step in steps:

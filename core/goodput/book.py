@@ -1,4 +1,4 @@
-"""What entries add up to, of one node or of many: the time in each bucket by its cause, and the dearest events.
+"""Adds up the entries of one node or of many: the time in each bucket by its cause, and the dearest events.
 
 Only a book says causes. A node hears that a round is over; another node's entries tell whose failure that was. The books of
 parts add up to the book of the whole, in any order.

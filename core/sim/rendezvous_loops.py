@@ -46,7 +46,6 @@ from ..rendezvous import (
     Restored,
     Settled,
     Shown,
-    Silent,
     Standstill,
     Submitted,
     Told,
@@ -62,6 +61,7 @@ from ..rendezvous import (
 from ..rendezvous import turn as this_turn
 from ..rendezvous.client import Turn
 from ..rendezvous.context import Handler
+from ..rendezvous.exchange import UNANSWERED
 from ..violation import Violation
 from ..world import Why, World
 from . import sometimes
@@ -336,9 +336,7 @@ class RendezvousLoops:
 
 TURNED = frozenset({Write, Look, Wait, Observe, Propose, Gather})
 """The asks that a turn makes."""
-UNANSWERED = frozenset({Silent, Unknown})
-"""These are fed where the store did not answer a question."""
-PROMPTS = UNANSWERED | {Missed, NoState, Woke, Linked, Standstill}
+PROMPTS = frozenset({*UNANSWERED, Missed, NoState, Woke, Linked, Standstill})
 """After these a node may ask again, though the register has not changed."""
 ANSWERED = (Shown, Heartbeats, Counted, Proposals, Did, Unknown)
 """The answers after which a client hears what was held back."""

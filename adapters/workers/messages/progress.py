@@ -1,4 +1,4 @@
-"""What a worker says of its work: a page of memory that it shares with its agent.
+"""Holds what a worker says of its work, in a page of memory that it shares with its agent.
 
 ELASTIC_PROGRESS names the page's file. The worker makes it at its first call, and from then on a call is a write to memory.
 The agent reads the file (`pages.py`): now and then under --hang-timeout, and else when the worker has ended. The page
