@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import select
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from attrs import frozen
 
 TIMEOUT_S = 90.0
 
@@ -120,6 +124,35 @@ def comes_true(claim: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> bool:
     while not (true := claim()) and time.monotonic() < end:
         select.poll().poll(2)
     return true
+
+
+@contextmanager
+def unloadable(*names: str) -> Iterator[None]:
+    """Meanwhile none of these modules can be imported, as on a host that has no descriptor left."""
+    packages = [(sys.modules[package], attribute) for package, _, attribute in (name.rpartition(".") for name in names)]
+    loaded = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+    known = [(package, attribute, vars(package).pop(attribute, None)) for package, attribute in packages]
+    finder = _Exhausted(names)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        sys.modules.update(loaded)
+        for package, attribute, module in known:
+            if module is not None:
+                setattr(package, attribute, module)
+
+
+@frozen
+class _Exhausted:
+    """Finds these modules, and cannot open their files."""
+
+    names: tuple[str, ...]
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name in self.names:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 @contextmanager

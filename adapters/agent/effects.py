@@ -18,7 +18,6 @@ from ..report.news import Step, SuspectedHang, Trace, WatchdogTold
 from ..report.stack_records import Seen, StackRecords
 from ..report.worker_ends import WorkerEnds
 from ..store.notes import ENDED, STANDBYS
-from ..threads import NoThread
 from ..workers.child_processes import reason
 from ..workers.messages.notices import Notice
 from ..workers.output.logs import WorkerLogs
@@ -194,15 +193,16 @@ class Effects:
         try:
             self._peers.serve(world)
             started = self.workers.start(world)
-            self._trace.took(group.Start, started.world.round, started.pids, started.at)
-            self._shared.observer.saw(started)
-            self._peers.look_up(started.world)
-            self._adopt()
-            self.workers.get_ready(sees=self._shared.settings.stacks_signal is not None)
         except (CannotStart, Shortage, OSError) as error:
             now = self._shared.clock.now()
             self._shared.inbox.post(group.Unstartable(_said(error), now, passes(error)))
             self._shared.inbox.post(group.Reaped(now))
+            return
+        self._trace.took(group.Start, started.world.round, started.pids, started.at)
+        self._shared.observer.saw(started)
+        self._peers.look_up(started.world)
+        self._adopt()
+        self.workers.get_ready(sees=self._shared.settings.stacks_signal is not None)
 
     def _check(self) -> None:
         """Have this node checked. What the check leaves behind dies with the workers' orphans."""
@@ -217,8 +217,10 @@ class Effects:
             self.prepare()
 
     def _adopt(self) -> None:
+        """Adopt orphans from now on. A host that lacks what this takes is asked again at the next start."""
         if self._orphans:
-            self._orphans.adopt()
+            with suppress(ImportError, OSError):
+                self._orphans.adopt()
 
     def reap_orphans(self) -> None:
         """Reap the dead orphans, which are neither workers nor standbys."""
@@ -228,10 +230,10 @@ class Effects:
     def _look_for_standstill(self) -> None:
         """Have the workers looked at while the store is silent. Without links no other node is known to be dead."""
         is_silent = self._agent().silent_since is not None
-        if self._standstill is None and is_silent and self._peers.links:
-            self._standstill = made_standstill_watch(self._shared, self._peers.rendezvous.hear_of_workers)
-        if self._standstill:
-            with suppress(NoThread):  # then nobody looks, and the node waits
+        with suppress(ImportError, OSError):  # then nobody looks, and the node waits
+            if self._standstill is None and is_silent and self._peers.links:
+                self._standstill = made_standstill_watch(self._shared, self._peers.rendezvous.hear_of_workers)
+            if self._standstill:
                 self._standstill.follow(self.workers.followers() if is_silent else None)
 
     def _close_standstill(self) -> None:

@@ -22,7 +22,7 @@ from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop
 from ..rendezvous.reserved_ports import Reservation
 from ..report.news import Remark, Trace
-from ..store.port import Backend, Record, Shelf
+from ..store.port import Backend, Record, Shelf, StoreError
 from ..terminal import why
 from ..threads import NoThread, start
 from ..workers.start.environment import agent_serves
@@ -166,8 +166,9 @@ class Peers:
         """Take an acknowledged heartbeat, in the heart's thread."""
         self._inbox.beaten(sent_at, life)
         self._teller.beaten(life)
-        if query := self._beats.notes.query:
-            self._inbox.post(core.Queried(query.id, query.round, query))
+        with suppress(StoreError):  # nobody can read it now; the next heartbeat brings it again
+            if query := self._beats.notes.query:
+                self._inbox.post(core.Queried(query.id, query.round, query))
 
     def _made_links(self) -> Links | None:
         """Return this node's links; None if it wants none, or, with a remark, if its host has no port for them."""

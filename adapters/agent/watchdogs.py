@@ -84,8 +84,10 @@ class Watchdogs:
     def _callstack(self, pid: int) -> str:
         if self._handler is None:
             return ""
-        from ..workers.watch.stacks import last_sight
-
+        try:
+            from ..workers.watch.stacks import last_sight
+        except (ImportError, OSError):  # a host that lacks what this takes shows nothing
+            return ""
         seen = last_sight(pid, self._handler)
         return seen.callstack if seen else ""
 

@@ -8,12 +8,16 @@ trainer steps, an actor episodes), so one that has told none yet gets the lowest
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
+from typing import TYPE_CHECKING
 
 from ..clock import Clock
 from ..workers.messages.pages import put_before, take_page
 from ..workers.messages.progress import VARIABLE
 from ..workers.start.attempts import Attempt
 from ..workers.worker_port import Exit
+
+if TYPE_CHECKING:
+    from ...core.trace.steps import HangEnd
 
 
 class WorkRecords:
@@ -50,21 +54,31 @@ class WorkRecords:
         from ...core import work  # noqa: F401
 
     def ended(self, exit: Exit) -> None:
-        """Write down what this worker came to. One that never ran came to nothing."""
-        from ...core.work import Worked, told
-
+        """Write down what this worker came to. One that never ran came to nothing. A host that cannot load what this takes
+        has no record of it."""
         if exit.local_rank not in self._running or not exit.pid:
             return
         attempt, number, before = self._running.pop(exit.local_rank)
+        try:
+            hung, page = self._hung(exit.pid), take_page(attempt.spec.environment.get(VARIABLE))
+            from ...core.work import Worked, told
+        except (ImportError, OSError):
+            return
         began_at, ended_at = exit.started_at, max(exit.started_at, exit.died_at)
         at = max(ended_at, self._clock.now())
         rank = attempt.ranks.workers[exit.local_rank].rank
         life = Worked(attempt.round, rank, number, exit.was_standby, began_at, ended_at, at, before)
-        work = told(life, take_page(attempt.spec.environment.get(VARIABLE)))
+        work = told(life, page)
         if work.step is not None:
             self._reached[exit.local_rank] = max(work.step, self._reached.get(exit.local_rank, 0))
-        if exit.pid in self._blamed:
-            from ...core.trace.steps import HangEnd
-
-            self._took(HangEnd, attempt.round, rank, at)
+        if hung:
+            self._took(hung, attempt.round, rank, at)
         self._took(told, work)
+
+    def _hung(self, pid: int) -> type[HangEnd] | None:
+        """Return what is written down of a worker that the hang watch has ended; None for another one."""
+        if pid not in self._blamed:
+            return None
+        from ...core.trace.steps import HangEnd
+
+        return HangEnd

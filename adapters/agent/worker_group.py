@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
@@ -198,10 +199,11 @@ class WorkerGroup:
 
     def get_ready(self, sees: bool) -> None:
         """Load what the end of the workers takes, and a look at them if that comes first. While they run there is time for
-        it, and at a restart there is not."""
-        self._work.get_ready()
-        if sees:
-            from ..workers.watch import stacks  # noqa: F401
+        it, and at a restart there is not. What a host without a descriptor cannot load now is loaded at the end."""
+        with suppress(ImportError, OSError):
+            self._work.get_ready()
+            if sees:
+                from ..workers.watch import stacks  # noqa: F401
 
     def followers(self) -> Followers | None:
         """Return the workers that run, and a look at them; None if no world has begun."""
@@ -219,7 +221,7 @@ class WorkerGroup:
             from ..workers.watch.stacks import see
 
             sightings = see(pids, self._handler, ends=ends)
-        except OSError:
+        except (ImportError, OSError):
             return ()
         uncollected = self._uncollected
         live = {rank: sighting for rank, sighting in sightings.items() if uncollected.get(rank) == sighting.pid}

@@ -7,7 +7,8 @@ nobody can read, or stands under another node's name, is left out.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from ...core.rendezvous.actions import entering_in
 from ...core.rendezvous.state import NODES_MAX
 from ...core.values import frozen
 from ...core.world import SEEN_MAX, Fault, Node, Stacks, Unfit
-from .port import Board, Folder, Log, Place, Record, Shelf, spelled
+from .port import Board, Folder, Log, OutOfReach, Place, Record, Shelf, spelled
 from .queries import LASTS_S, Query, Replies, Reply
 
 FAULTS_MAX = 8_192
@@ -204,7 +205,8 @@ class Notes:
     def _encoded(self, folder: Shelf[Record] | Log[Record], record: Record) -> Any:
         if self._is_plain:
             return record
-        from .note_codec import encoded  # a register in memory needs no codec
+        with _loading():
+            from .note_codec import encoded  # a register in memory needs no codec
 
         return encoded(folder, record)
 
@@ -212,6 +214,16 @@ class Notes:
         """Return what makes a record of data: None of what nobody can read."""
         if self._is_plain:
             return lambda data: data
-        from .note_codec import decoded
+        with _loading():
+            from .note_codec import decoded
 
         return partial(decoded, folder)
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Raises OutOfReach if the codec cannot be loaded now, as on a host without a free descriptor."""
+    try:
+        yield
+    except (ImportError, OSError) as error:
+        raise OutOfReach(f"the codec of records cannot be loaded: {error}") from error

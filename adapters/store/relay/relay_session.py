@@ -249,8 +249,8 @@ class Connection:
                 self._spaces.part(name, client)
         except StoreError as error:
             self._say(failed(error))
-        except (protocol.Broken, codec.Refused):
-            pass  # the client has gone, or speaks another language; either way this is its end
+        except (protocol.Broken, codec.Refused, ImportError, OSError):
+            pass  # the client has gone, or speaks another language, or this host lacks a descriptor: this is its end
         finally:
             self._socket.close()
             self._forget(self)

@@ -76,13 +76,14 @@ def read_page(path: str | None) -> Page:
 
 
 def take_page(path: str | None) -> Said:
-    """Return what the page of a worker that has ended says of its work, and remove it. None: it had none."""
-    from ....core.work import Mark, Said  # only the end of a worker needs it
-
+    """Return what the page of a worker that has ended says of its work, and remove it. None: it had none. Raises ImportError
+    or OSError if this host cannot load what that takes."""
     data = _read(path, BYTES)
     if path is not None:
         with suppress(OSError):
             os.unlink(path)
+    from ....core.work import Mark, Said  # only the end of a worker needs it
+
     if data is None:
         return Said()
     first, first_busy, passed, passed_busy, last, last_busy = _MARKS.unpack_from(data, 8 * FIRST_AT)

@@ -38,10 +38,10 @@ class Orphans:
         self._adopts = False
 
     def adopt(self) -> None:
-        """Ask the kernel for the orphans. Idempotent."""
+        """Ask the kernel for the orphans. Idempotent. Raises ImportError or OSError if the host lacks what that takes."""
         if not self._adopts:
-            self._adopts = True
             _ask_for_orphans(True)
+            self._adopts = True
 
     def reap(self, own: Collection[int]) -> None:
         """Reap the dead orphans. Other code waits for the children in `own`. If no descriptor is free, the next call reaps

@@ -148,7 +148,7 @@ def last_sight(pid: int, handler: StackHandler | None) -> Sighting | None:
     """Look at a worker that is killed next, whatever the look shows: a host that lacks what this takes shows nothing."""
     try:
         return see({0: pid}, handler, ends=True).get(0)
-    except OSError:
+    except (ImportError, OSError):
         return None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from processes import comes_true
+from processes import comes_true, unloadable
 
 from elastic.adapters.agent import worker_group
 from elastic.adapters.agent.agent import Agent
@@ -192,6 +192,19 @@ def test_restarts_are_spent_one_by_one_and_each_round_is_a_new_one(environment: 
     )  # a port of its own
     assert reported(result).restarts == 3
     assert [(fault.round, fault.exit_code) for fault in result.faults] == [(0, 3), (1, 2), (2, 1)]
+
+
+LOADED_WHILE_WORKERS_RUN = ("elastic.core.work", "elastic.adapters.workers.watch.stacks")
+
+
+def test_what_cannot_be_loaded_while_workers_run_costs_no_round(environment: dict[str, str]) -> None:
+    notes = Notes()
+    made = settings("exit $((1 - ELASTIC_ROUND))", restarts=1, environment=environment)
+    with unloadable(*LOADED_WHILE_WORKERS_RUN):
+        result = alone(made, notes)
+    assert ended(result) == (Ending.SUCCEEDED, Why.DONE)
+    assert notes.rounds == [0, 1]
+    assert [fault.exit_code for fault in result.faults] == [1]
 
 
 def test_what_a_worker_that_was_started_again_alone_came_to_is_its_last_end(

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import evolve
+from processes import unloadable
 
 from elastic.adapters.agent.work_records import WorkRecords
 from elastic.adapters.clock import SystemClock
@@ -82,6 +83,17 @@ def test_a_worker_that_never_ran_or_is_collected_twice_is_not_told_of(tmp_path: 
     records.ended(Exit(1, 7, 0, 2.0, 1.0))
     records.ended(Exit(1, 7, 0, 2.0, 3.0))
     assert [(work.began_at, work.ended_at) for work in told] == [(2.0, 2.0)]
+
+
+def test_a_start_is_not_told_of_where_this_cannot_be_loaded_and_leaves_no_page(tmp_path: Path) -> None:
+    told = list[Worked]()
+    records = WorkRecords(CLOCK, lambda function, work: told.append(work))
+    begun = attempts(tmp_path, 0)
+    records.begin(begun)
+    ended = works(begun[0], "elastic.progress(3)")
+    with unloadable("elastic.core.work"):
+        records.ended(ended)
+    assert (told, list(tmp_path.iterdir())) == ([], [])
 
 
 def test_a_worker_that_the_hang_watch_has_ended_is_told_as_one_that_hung(tmp_path: Path) -> None:

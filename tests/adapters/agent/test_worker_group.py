@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from processes import unloadable
 
+from elastic.adapters.agent.watchdogs import Watchdogs
 from elastic.adapters.agent.worker_group import WorkerGroup
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.launch_settings import WatchdogSettings
 from elastic.adapters.workers.messages.reports import Report, What
+from elastic.adapters.workers.start_up import StackHandler
 from elastic.core.group.state import Exiting
 
 
@@ -44,6 +49,14 @@ def test_what_a_process_reported_is_not_held_against_the_one_that_has_its_place_
     """The report may be taken after the worker was collected, and started again alone."""
     told = group(running).reported(0, 7, Report(What.ENDING, 1.0, 1.0))
     assert isinstance(told, Exiting) is counts
+
+
+def test_a_worker_whose_timer_has_expired_has_no_stack_where_a_look_cannot_be_loaded() -> None:
+    """It is ended all the same."""
+    nothing = cast(Any, Silent())
+    watchdogs = Watchdogs(WatchdogSettings(), nothing, nothing, nothing, nothing, StackHandler(40, 1023))
+    with unloadable("elastic.adapters.workers.watch.stacks"):
+        assert watchdogs._callstack(os.getpid()) == ""
 
 
 def test_a_worker_that_raised_is_left_to_write_its_traceback_before_it_is_stopped() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from processes import unloadable
 from worlds import node, profile
 
 from elastic.adapters.clock import SystemClock
@@ -25,7 +26,7 @@ from elastic.adapters.store.notes import (
     StandbyNote,
     entering,
 )
-from elastic.adapters.store.port import Place, Shelf, spelled
+from elastic.adapters.store.port import OutOfReach, Place, Shelf, spelled
 from elastic.adapters.store.queries import Query, Replies, Reply
 from elastic.core.rendezvous import Arrive, Done, Proposal, Token
 from elastic.core.rendezvous.actions import entering_in
@@ -48,6 +49,16 @@ def board() -> MemoryBackend:
 @pytest.fixture
 def notes(board: MemoryBackend) -> Notes:
     return Notes(board)
+
+
+def test_where_the_codec_cannot_be_loaded_now_the_store_is_out_of_reach(notes: Notes) -> None:
+    note = StandbyNote(2, 1.25)
+    notes.put(STANDBYS, A, note)
+    with unloadable("elastic.adapters.store.note_codec"):
+        for ask in (lambda: notes.put(STANDBYS, A, note), lambda: notes.read(STANDBYS, [A]), notes.faults):
+            with pytest.raises(OutOfReach, match="Too many open files"):
+                ask()
+    assert notes.read(STANDBYS, [A]) == {A: note}
 
 
 @pytest.mark.parametrize("note", [StandbyNote(0, None), StandbyNote(65_536, 0.0), StandbyNote(2, 1.25)])

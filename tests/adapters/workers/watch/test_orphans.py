@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from elastic.adapters.workers.start.programs import find_setpriv
+from elastic.adapters.workers.watch import orphans
 
 WITH_ANOTHER_USERS = """
 import os, subprocess, sys
@@ -62,6 +63,23 @@ def test_a_child_that_outlives_the_others_is_spared() -> None:
     """The store's helper that was started last: the others still ask it."""
     said = subprocess.run([sys.executable, "-c", SPARED], stdout=subprocess.PIPE, text=True, check=True).stdout
     assert said == "None 0\n", "reaped by the orphans, so nobody knows its exit code any more"
+
+
+def test_a_host_that_lacks_what_adoption_takes_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[bool]()
+
+    def ask(asks: bool) -> None:
+        asked.append(asks)
+        if len(asked) == 1:
+            raise OSError("too many open files")
+
+    monkeypatch.setattr(orphans, "_ask_for_orphans", ask)
+    made = orphans.Orphans()
+    with pytest.raises(OSError, match="too many"):
+        made.adopt()
+    made.adopt()
+    made.adopt()
+    assert asked == [True, True]
 
 
 BEFORE = """
