@@ -59,6 +59,8 @@ NOTICE_MAX_S = 1e6
 LOCAL_WORLD_SIZE_MAX = 65_536
 SEEN_MAX = 256
 """Most workers of one node whose places are on record."""
+SHARES_MAX = 96
+"""Most shares of a node's time, by bucket and cause, that are on record. A program names some of the buckets."""
 COUNT_MAX = 2**53
 """The largest count. Every JSON reader has whole numbers up to here exactly, so every node can read what one writes."""
 PORT_MAX = 65_535

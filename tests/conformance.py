@@ -39,9 +39,20 @@ from elastic.adapters.report.news import (
     Told,
     Trace,
 )
-from elastic.adapters.store.notes import ENDED, FAULTS, STACKS, STANDBYS, UNFIT, UNFIT_MAX, EarlyEnds, StandbyNote
+from elastic.adapters.store.notes import (
+    ENDED,
+    FAULTS,
+    STACKS,
+    STANDBYS,
+    TIMES,
+    UNFIT,
+    UNFIT_MAX,
+    EarlyEnds,
+    StandbyNote,
+)
 from elastic.adapters.store.port import Backend, Log, OutcomeUnknown, OutOfReach
 from elastic.adapters.store.queries import Query, Replies, Reply
+from elastic.core.goodput import NodeRecord, Spent
 from elastic.core.rendezvous import (
     Arrive,
     Done,
@@ -733,6 +744,17 @@ class AgentConformance:
         assert two.notes.read(STACKS, [node("a"), node("c"), node("b")]) == {of_a.node: of_a, of_b.node: of_b}
         two.notes.put(STACKS, later.node, later)
         assert one.notes.read(STACKS, [node("a")]) == {later.node: later}
+
+    def test_the_times_of_nodes_that_have_gone_are_removed_and_no_others(self, client: AgentClients) -> None:
+        writer, reader, nodes = client(), client(), [node(of) for of in "abc"]
+        records = {each: NodeRecord(each, Spent({("training", "none"): 1})) for each in nodes}
+        for each in nodes:
+            writer.notes.put(TIMES, each, records[each])
+        assert reader.notes.read(TIMES, nodes) == records
+        reader.notes.drop(TIMES, nodes[1:])
+        reader.notes.drop(TIMES, [])
+        reader.notes.drop(TIMES, nodes[2:])
+        assert writer.notes.read(TIMES, nodes) == {nodes[0]: records[nodes[0]]}
 
     def test_the_last_nodes_that_stay_out_are_on_record(self, client: AgentClients) -> None:
         one, two = client(), client()

@@ -34,12 +34,13 @@ from ..report.news import (
     StoodStill,
     StoreBack,
     StoreSilent,
+    TimeTold,
     Trace,
     TraceLost,
     WatchdogTold,
 )
 from ..signals import signals_as_events
-from ..store.notes import UNFIT
+from ..store.notes import TIMES, UNFIT
 from ..store.port import Backend, StoreError
 from ..workers.start.attempts import worker_logs
 from ..workers.start.spawner import Executor, Here, Spawner
@@ -68,6 +69,7 @@ from .parts import Part, Shared
 from .peers import Evict, Peers
 
 if TYPE_CHECKING:
+    from ...core.goodput import JobTime
     from ..store.connection import RoundHost
 
 _RECORD_TIMEOUT_S = 5.0
@@ -75,6 +77,8 @@ _RECORD_TIMEOUT_S = 5.0
 _STACKS_TIMEOUT_S = 5.0
 """The end of the job waits this long for the stacks of the other nodes."""
 _STACKS_PAUSE_S = 0.02
+_TIMES_TIMEOUT_S = 0.5
+"""The end of a job whose report tells where its time went waits this long for the last records of the other nodes."""
 _LEFT_END_S = 1.0
 """Processes that workers have left may take this long to end by SIGTERM."""
 
@@ -175,6 +179,7 @@ class Agent:
             self._begin()
         while (outcome := self._agent.outcome) is None:
             self._next(self._agent.group.until)
+        self._peers.tell_end()
         self._last_words(outcome)
         self._linger(outcome)
         self._patience.spend(self._effects.workers.drain)
@@ -200,7 +205,32 @@ class Agent:
             faults, unfit = unstarted(faults, unfit, outcome)
         state = self._agent.state
         again = had_a_seat(self._peers.held, state)
-        return Result(self.node, outcome, faults, state, *last, alone, standbys, stacks, unfit, suspected, again)
+        time = None if hurries else self._job_time(isinstance(outcome, Verdict))
+        return Result(
+            self.node, outcome, faults, state, *last, alone, standbys, stacks, unfit, suspected, again, job_time=time
+        )
+
+    def _job_time(self, is_over: bool) -> JobTime | None:
+        """Return where the time of the job's nodes went, by their records; None for a short part. If the job is over, their
+        last records are on their way. A signal ends the wait."""
+        time, state = self._peers.time, self._agent.state
+        own = time.job(())
+        if own is None or state is None:
+            return None
+        others = [node for node in state.seats if node != self.node]
+        until = self._clock.now() + (_TIMES_TIMEOUT_S if is_over and own.is_told else 0.0)
+        pause_s = _STACKS_PAUSE_S
+        while True:
+            try:
+                found = time.job(self._backend.notes.read(TIMES, others).values()) if others else own
+            except StoreError:
+                return None
+            now = self._clock.now()
+            if found is None or now >= until or found.ended.issuperset(state.present):
+                return found
+            if self._next(min(until, now + pause_s)):
+                return found
+            pause_s *= 2
 
     def _unfit(self, hurries: bool) -> tuple[Unfit, ...]:
         """Return the nodes that stay out of the job."""
@@ -265,14 +295,18 @@ class Agent:
                 return None
             case ThreadFailed(name, error):
                 raise RuntimeError(f"the agent cannot go on without its thread {name}: {error!r}") from error
-            case Seen() | StoreSilent() | StoreBack():
+            case Seen(state):
+                self._peers.time.sees(state)
+                self._observer.saw(message)
+                return message
+            case StoreSilent() | StoreBack():
                 self._observer.saw(message)
                 return message
             case Recorded():
                 effects.ends.recorded(message.fault)
                 self._observer.saw(message)
                 return None
-            case Restored() | StoodStill() | TraceLost() | Remark() | WatchdogTold():
+            case Restored() | StoodStill() | TraceLost() | Remark() | TimeTold() | WatchdogTold():
                 self._observer.saw(message)
                 return None
             case event:

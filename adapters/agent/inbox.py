@@ -17,7 +17,7 @@ from ...core.group.state import Noticed, Signalled
 from ...core.values import frozen
 from ...core.world import NAME_MAX, Life, Notice
 from ..clock import Clock
-from ..report.news import LoopNotice, Remark, TraceLost, WatchdogTold
+from ..report.news import LoopNotice, Remark, TimeTold, TraceLost, WatchdogTold
 from ..signals import taken
 from ..terminal import printable
 from ..workers.messages.reports import Report
@@ -103,6 +103,7 @@ Message: TypeAlias = (
     | LoopNotice
     | TraceLost
     | Remark
+    | TimeTold
     | WatchdogTold
 )
 

@@ -20,7 +20,7 @@ from ..clock import Clock
 from ..report.news import Remark, Trace, TraceLost
 
 if TYPE_CHECKING:
-    from ...core.goodput import Ledger
+    from ...core.goodput import Ledger, Spent
 
 _Step: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], Group | None]
 """A function of the core, what it was given and answered, and the worker group after a step of that."""
@@ -71,17 +71,35 @@ class NodeTime:
     def end(self, patience_s: float | None = None) -> None:
         self._trace.end(patience_s)
 
+    @property
+    def starts(self) -> int:
+        """How often workers were started."""
+        return self._starts
+
     def totals(self, now: float) -> Mapping[tuple[str, str], int] | None:
         """Return the microseconds by bucket and cause, up to the last step; None for a short part without a restart."""
+        ledger = self._told(now)
+        if ledger is None:
+            return None
+        from ...core.goodput import by_kind, whole
+
+        return {(bucket, kind.value): spent for (bucket, kind), spent in by_kind(whole(ledger)).items()}
+
+    def spent(self, now: float) -> Spent | None:
+        """Return the same for the node's record, with the time of a run apart that is not over."""
+        ledger = self._told(now)
+        if ledger is None:
+            return None
+        from ...core.goodput import spent
+
+        return spent(ledger)
+
+    def _told(self, now: float) -> Ledger | None:
+        """Return the ledger up to the last step; None for a short part without a restart, or after an error."""
         with self._lock:
             if self._began is None or (self._starts < 2 and now - self._began[1] < _SHORT_S):
                 return None
-            ledger = self._enter() if self._on else None
-            if ledger is None:
-                return None
-            from ...core.goodput import by_kind, whole
-
-            return {(bucket, kind.value): spent for (bucket, kind), spent in by_kind(whole(ledger)).items()}
+            return self._enter() if self._on else None
 
     def _note(self, function: Callable[..., object], given: tuple[Any, ...], after: Group | None) -> None:
         if self._is_idle(given, after):

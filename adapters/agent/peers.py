@@ -21,14 +21,16 @@ from ..launch_settings import LaunchSettings
 from ..rendezvous.heart import Heart
 from ..rendezvous.loop import RendezvousLoop
 from ..rendezvous.reserved_ports import Reservation
-from ..report.news import Remark, Trace
+from ..report.news import Remark
 from ..store.port import Backend, Record, Shelf, StoreError
 from ..terminal import why
 from ..threads import NoThread, start
 from ..workers.start.environment import agent_serves
 from .inbox import Inbox
+from .node_time import NodeTime
 from .note_teller import NoteTeller
 from .parts import Part
+from .time_teller import TimeTeller
 
 if TYPE_CHECKING:
     from ..rendezvous.evictions import Awaited, Parties
@@ -48,7 +50,7 @@ class Peers:
         backend: Backend,
         clock: Clock,
         inbox: Inbox,
-        trace: Trace,
+        trace: NodeTime,
         evict: Evict,
         rounds: RoundHost | None = None,
         node: Node | None = None,
@@ -75,6 +77,7 @@ class Peers:
         self.rendezvous = RendezvousLoop(backend, self.held, clock, inbox.post, inbox.failed, trace.took)
         self._beats = backend.clone()
         self._teller = NoteTeller(self._beats.notes, self.node)
+        self.time = TimeTeller(self._beats.notes, self.node, trace, clock, inbox.post)
         interval_s = settings.rendezvous.keep_alive_interval
         self._heart = Heart(self._beats, self.node, interval_s, clock, self._has_beaten, inbox.failed)
         self.beat = self._heart.beat
@@ -113,6 +116,11 @@ class Peers:
     def tell(self, shelf: Shelf[Record], note: Record) -> None:
         """Tell this beside the next heartbeat."""
         self._teller.tell(shelf, note)
+
+    def tell_end(self) -> None:
+        """Tell the store at once where the time of this node went, whose workers have ended for good."""
+        if self.time.end():
+            self.beat()
 
     def beaten(self, sent_at: float) -> None:
         """Let the links know that the store has acknowledged the heartbeat of this time."""
@@ -166,6 +174,7 @@ class Peers:
         """Take an acknowledged heartbeat, in the heart's thread."""
         self._inbox.beaten(sent_at, life)
         self._teller.beaten(life)
+        self.time.beaten(life)
         with suppress(StoreError):  # nobody can read it now; the next heartbeat brings it again
             if query := self._beats.notes.query:
                 self._inbox.post(core.Queried(query.id, query.round, query))

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.causes import Cause, choose, echo
 from ...core.group import Outcome, Stopped
@@ -22,6 +22,9 @@ from ..workers.messages.error_files import end_sentence
 from .news import SuspectedHang
 from .stack_records import grouped
 from .worker_ends import UNSTARTABLE, WorkerEnd
+
+if TYPE_CHECKING:
+    from ...core.goodput import JobTime
 
 
 @frozen
@@ -52,6 +55,8 @@ class Result:
     """An earlier start of this node took part in the job, with the same program and arguments."""
     goodput: Mapping[tuple[str, str], int] | None = None
     """Where the time of this node went: microseconds by bucket and cause; None for a short part without a restart."""
+    job_time: JobTime | None = None
+    """Where the time of all nodes went, as far as their records tell; None if they were not read."""
 
     @property
     def others(self) -> frozenset[Node]:
@@ -271,6 +276,7 @@ def as_json(report: Report) -> dict[str, Any]:
             **({"hangs": [_hang_as_json(hang) for hang in report.result.hangs]} if report.settings.hang else {}),
             **({} if report.result.standbys is None else {"standbys": report.result.standbys}),
             **({} if report.result.goodput is None else {"goodput": shares_data(report.result.goodput)}),
+            **({} if report.result.job_time is None else {"job_goodput": job_time_data(report.result.job_time)}),
         },
     }
 
@@ -329,6 +335,11 @@ def shares_data(goodput: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     """Return the time in all, and by bucket and cause."""
     shares = [{"bucket": bucket, "cause": cause, "micros": spent} for (bucket, cause), spent in sorted(goodput.items())]
     return {"micros": sum(goodput.values()), "shares": shares}
+
+
+def job_time_data(time: JobTime) -> dict[str, Any]:
+    """Return the same of all nodes, with their number."""
+    return {"nodes": time.nodes, **shares_data(time.shares)}
 
 
 def _set_aside(state: RendezvousState | None, name: Naming) -> list[dict[str, Any]]:

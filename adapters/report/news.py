@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from attrs import field
 
@@ -26,6 +26,9 @@ from ..workers.start.attempts import Attempt
 from ..workers.worker_port import Remark as Remark
 from ..workers.worker_port import StandbyNews
 from ..workers.worker_port import StandbysReady as StandbysReady
+
+if TYPE_CHECKING:
+    from ...core.goodput import NodeRecord
 
 
 @frozen
@@ -88,8 +91,16 @@ class SuspectedHang:
     overdue: Mapping[int, str] = field(factory=dict)
 
 
+@frozen
+class TimeTold:
+    """The store has this record of where the node's time went."""
+
+    record: NodeRecord
+
+
 News: TypeAlias = (
-    WatchdogTold
+    TimeTold
+    | WatchdogTold
     | SuspectedHang
     | Step
     | Started

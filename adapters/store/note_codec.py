@@ -1,13 +1,13 @@
 """The bytes of a job's small records: a table with a row for each folder of `notes.py`.
 
 A store's bytes are not trusted: what is not exactly of its schema is no record. A later version may add fields to notes of
-standbys, queries and replies.
+standbys, times, queries and replies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from attrs import asdict
@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from ...core.rendezvous import codec
 from ...core.values import frozen
-from ...core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, SEEN_MAX
+from ...core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX, SEEN_MAX, SHARES_MAX, Node
 from ..terminal import printable
 from .notes import (
     ENDED,
@@ -25,6 +25,7 @@ from .notes import (
     REPLIES,
     STACKS,
     STANDBYS,
+    TIMES,
     UNFIT,
     EarlyEnds,
     Entrant,
@@ -32,6 +33,9 @@ from .notes import (
 )
 from .port import Folder, Log, Record, Shelf
 from .queries import Query, Reply
+
+if TYPE_CHECKING:
+    from ...core.goodput.record import NodeRecord
 
 BYTES_MAX = 1024
 """A note of standbys, or a query, is not longer."""
@@ -41,9 +45,17 @@ TEXT_MAX = 2**16
 """This many characters of what is known of one worker are told."""
 REPLY_BYTES_MAX = codec.STACKS_BYTES_MAX + 2 * TEXT_MAX
 IMPORTS_S_MAX = 1e6
+TIME_BYTES_MAX = 2**16
+_MARKS_MAX = 64
 
 _Id = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 _Rank = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
+_Count = _Rank
+_Named = tuple[Annotated[str, Meta(min_length=1, max_length=NAME_MAX)], _Count]
+_Micros = Annotated[int, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
+_Bucket = Annotated[str, Meta(min_length=1, max_length=64)]
+_Shares = Annotated[list[tuple[_Bucket, str, _Micros]], Meta(max_length=SHARES_MAX)]
+"""Bucket, cause and microseconds."""
 
 
 class _Note(Struct):
@@ -68,11 +80,24 @@ class _Reply(Struct):
     text: Annotated[str, Meta(max_length=TEXT_MAX)]
 
 
+class _Time(Struct):
+    node: _Named
+    shares: _Shares
+    run: _Count
+    trains: bool
+    taken: _Shares
+    gone: _Count
+    last: Annotated[list[tuple[_Named, _Count]], Meta(max_length=_MARKS_MAX)]
+    part: _Count
+    ended: bool
+
+
 _encoder = msgspec.json.Encoder()
 _notes = msgspec.json.Decoder(_Note)
 _ends = msgspec.json.Decoder(_Ends)
 _queries = msgspec.json.Decoder(_Query)
 _replies = msgspec.json.Decoder(_Reply)
+_times = msgspec.json.Decoder(_Time)
 
 
 def _note(data: bytes) -> StandbyNote:
@@ -100,6 +125,28 @@ def _reply(data: bytes) -> Reply:
     return Reply(wire.id, codec.decode_stacks(bytes(wire.stacks)), text)
 
 
+def _time_bytes(record: NodeRecord) -> bytes:
+    own = record.own
+    shares, taken = ([(*key, micros) for key, micros in each.items()] for each in (own.shares, record.taken))
+    last: list[tuple[tuple[str, int], int]] = [(node, part) for node, part in record.last]
+    gone, part, ended = record.gone, record.part, record.ended
+    return _encoder.encode(_Time(record.node, shares, own.run, own.trains, taken, gone, last, part, ended))
+
+
+def _time(data: bytes) -> NodeRecord:
+    from ...core.goodput import Kind, NodeRecord, Spent  # few readers need it
+
+    causes, wire = {kind.value for kind in Kind}, _times.decode(data)
+    if unknown := [cause for _, cause, _ in (*wire.shares, *wire.taken) if cause not in causes]:
+        raise ValueError(f"no cause: {unknown[0]}")
+    own, taken = (
+        {(printable(bucket), cause): micros for bucket, cause, micros in rows} for rows in (wire.shares, wire.taken)
+    )
+    last = tuple((Node(*node), part) for node, part in wire.last)
+    spent = Spent(own, wire.run, wire.trains)
+    return NodeRecord(Node(*wire.node), spent, taken, wire.gone, last, wire.part, wire.ended)
+
+
 @frozen
 class _Codec:
     """How a record becomes bytes and back. `decode` raises for what is no record."""
@@ -112,6 +159,7 @@ class _Codec:
 _CODECS: Mapping[str, _Codec] = {
     STANDBYS.name: _Codec(lambda note: _encoder.encode(asdict(note)), _note, BYTES_MAX),
     ENDED.name: _Codec(lambda note: _encoder.encode(asdict(note)), _early_ends, ENDED_BYTES_MAX),
+    TIMES.name: _Codec(_time_bytes, _time, TIME_BYTES_MAX),
     STACKS.name: _Codec(codec.encode_stacks, codec.decode_stacks, codec.STACKS_BYTES_MAX),
     QUERY.name: _Codec(lambda query: _encoder.encode(asdict(query)), _query, BYTES_MAX),
     REPLIES.name: _Codec(_reply_bytes, _reply, REPLY_BYTES_MAX),

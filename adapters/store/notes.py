@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import field
 
@@ -22,6 +22,9 @@ from ...core.values import frozen
 from ...core.world import SEEN_MAX, Fault, Node, Stacks, Unfit
 from .port import Board, Folder, Log, OutOfReach, Place, Record, Shelf, spelled
 from .queries import LASTS_S, Query, Replies, Reply
+
+if TYPE_CHECKING:
+    from ...core.goodput.record import NodeRecord
 
 FAULTS_MAX = 8_192
 """The most failure records that a job keeps: the first half, and the last ones of all later ones. An exception that was
@@ -66,6 +69,8 @@ class Entrant:
 
 STANDBYS = Shelf[StandbyNote]("standbys")
 ENDED = Shelf[EarlyEnds]("ended", is_large=True)
+TIMES: Shelf[NodeRecord] = Shelf("time", is_large=True, owner=lambda record: record.node)
+"""They tell where the time of the nodes went."""
 STACKS = Shelf[Stacks]("stacks", is_large=True, owner=lambda stacks: stacks.node)
 """They tell where a node's workers were when they were stopped last."""
 QUERY = Shelf[Query]("query", lasts_s=LASTS_S)
@@ -81,7 +86,9 @@ FAULTS = Log[Fault](
 UNFIT = Log[Unfit]("unfit", 0, UNFIT_MAX, lambda unfit: spelled(unfit.node))
 GOING = (PROPOSALS, STANDBYS, ENDED)
 """A node that goes takes its records of these along."""
-_SHELVES: Mapping[str, Shelf[Any]] = {each.name: each for each in (STANDBYS, ENDED, STACKS, QUERY, REPLIES, PROPOSALS)}
+_SHELVES: Mapping[str, Shelf[Any]] = {
+    each.name: each for each in (STANDBYS, ENDED, TIMES, STACKS, QUERY, REPLIES, PROPOSALS)
+}
 _LOGS: Mapping[str, Log[Any]] = {each.name: each for each in (FAULTS, UNFIT)}
 
 
@@ -120,6 +127,10 @@ class Notes:
         """Return the records of those of these nodes that have one."""
         places = {Place(shelf, spelled(node)): node for node in nodes}
         return self._of(shelf, places, self._board.read(places)[0])
+
+    def drop(self, shelf: Shelf[Any], nodes: Iterable[Node]) -> None:
+        """Remove the records of these nodes."""
+        self._board.drop(Place(shelf, spelled(node)) for node in nodes)
 
     def add(self, log: Log[Record], record: Record) -> None:
         """Add this record to the log."""

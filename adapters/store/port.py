@@ -190,7 +190,7 @@ class Board(Protocol):
         """Return the data at these places of shelves, and those of the log."""
 
     def drop(self, places: Iterable[Place]) -> None:
-        """Remove the record of a shelf that lasts for a time, which this client has put, and these records under it."""
+        """Remove these records. One that lasts for a time goes if this client has put it, with those under it."""
 
 
 class Backend(Register, Pulse, Board, Protocol):

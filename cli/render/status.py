@@ -26,6 +26,7 @@ from ...adapters.report.news import (
     StoreBack,
     StoreSilent,
     SuspectedHang,
+    TimeTold,
     TraceLost,
     WatchdogTold,
 )
@@ -114,7 +115,7 @@ class StatusLines:
                 self._started(world, at)
             case Step():
                 self._moved(news)
-            case StartedAgain() | WatchdogTold():
+            case StartedAgain() | TimeTold() | WatchdogTold():
                 pass  # its step is printed; the failure that a timer makes is
             case StoodStill():
                 self._stood_still = news

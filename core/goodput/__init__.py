@@ -5,7 +5,8 @@
         follower, entries = take(follower, step)
     closed(follower.account)               # what is not entered yet
 
-A `Ledger` is an account with its book, beside an agent that runs: it does not grow with the rounds.
+A `Ledger` is an account with its book, beside an agent that runs: it does not grow with the rounds. A `NodeRecord` is what
+its node puts into the store: `job_time` adds up all nodes'.
 
 docs/operate.md lists the buckets and the causes.
 """
@@ -15,6 +16,7 @@ from .book import NO_LOSS, Book, Cause, Loss, Share, added, booked, bucket, by_k
 from .entries import BUCKETS, KINDS, TRAINING, Arrival, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
 from .follower import Follower, follow, take, took
 from .ledger import Ledger, kept, whole
+from .record import JobTime, NodeRecord, Spent, job_time, spent
 
 __all__ = [
     "BUCKETS",
@@ -28,14 +30,17 @@ __all__ = [
     "Culprit",
     "Entry",
     "Follower",
+    "JobTime",
     "Kind",
     "Ledger",
     "Loss",
     "Meeting",
+    "NodeRecord",
     "Piece",
     "Reason",
     "RoundEnd",
     "Share",
+    "Spent",
     "added",
     "booked",
     "bucket",
@@ -47,6 +52,7 @@ __all__ = [
     "follow",
     "heard",
     "hung",
+    "job_time",
     "jobs",
     "kept",
     "losses",
@@ -54,6 +60,7 @@ __all__ = [
     "of_job",
     "opened",
     "share",
+    "spent",
     "stepped",
     "take",
     "took",

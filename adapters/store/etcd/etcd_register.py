@@ -34,7 +34,7 @@ from ....core.rendezvous.state import NODES_MAX
 from ....core.world import Life, Node
 from ...clock import Clock
 from ..notes import Notes
-from ..port import Folder, Found, Heartbeats, Log, OutcomeUnknown, Place, Shown, StoreError
+from ..port import Folder, Found, Heartbeats, Log, OutcomeUnknown, Place, Shelf, Shown, StoreError
 from ..runs import Runs, nearest, slips
 from .change_waiter import ChangeWaiter
 from .cluster_client import Full, LeaseGone
@@ -258,9 +258,16 @@ class EtcdBackend:
         return found
 
     def drop(self, places: Iterable[Place]) -> None:
+        lasting = list[bytes]()
         for place in places:
-            if lease := self._lent.pop(self._client.keys.of(place), 0):  # what stands under it goes with it
+            folder, key = place.folder, self._client.keys.of(place)
+            if lease := self._lent.pop(key, 0):  # what stands under it goes with it
                 self._client.ask(revoked, rpc.LeaseRevokeRequest(ID=lease))
+            elif isinstance(folder, Shelf) and not folder.lasts_s and not folder.under:
+                lasting.append(key)
+        for start in range(0, len(lasting), _FORGOTTEN_AT_ONCE):
+            gone = [deleted(key) for key in lasting[start : start + _FORGOTTEN_AT_ONCE]]
+            self._client.ask(transacted, rpc.TxnRequest(success=gone))
 
     def runs(self) -> Runs:
         """Return the runs in this etcd that have a register. Of many look at the first ones, at those that begin like this

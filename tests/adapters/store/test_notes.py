@@ -11,7 +11,7 @@ from worlds import node, profile
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.note_codec import BYTES_MAX, ENDED_BYTES_MAX, decoded, encoded
+from elastic.adapters.store.note_codec import BYTES_MAX, ENDED_BYTES_MAX, TIME_BYTES_MAX, decoded, encoded
 from elastic.adapters.store.notes import (
     ENDED,
     FAULTS,
@@ -20,6 +20,7 @@ from elastic.adapters.store.notes import (
     REPLIES,
     STACKS,
     STANDBYS,
+    TIMES,
     UNFIT,
     EarlyEnds,
     Notes,
@@ -28,10 +29,12 @@ from elastic.adapters.store.notes import (
 )
 from elastic.adapters.store.port import OutOfReach, Place, Shelf, spelled
 from elastic.adapters.store.queries import Query, Replies, Reply
+from elastic.core.goodput import NodeRecord, Spent
+from elastic.core.goodput.record import GONE_MAX
 from elastic.core.rendezvous import Arrive, Done, Proposal, Token
 from elastic.core.rendezvous.actions import entering_in
 from elastic.core.rendezvous.codec import encode_entrant
-from elastic.core.world import SEEN_MAX, Fault, Life, Stacks, Unfit
+from elastic.core.world import SEEN_MAX, SHARES_MAX, Fault, Life, Node, Stacks, Unfit
 
 A, B, C = node("a"), node("b"), node("c")
 ERA = Token(Life("life", 3), 17)
@@ -75,6 +78,43 @@ def test_the_ends_of_a_node_s_workers_are_read_as_they_were_written_and_are_boun
         assert decoded(ENDED, data) is None
 
 
+def test_where_the_time_of_a_node_went_is_read_as_it_was_written_and_is_bounded() -> None:
+    shares = {(f"a busy span of this name, {number:5}", "first start"): -(2**53) for number in range(SHARES_MAX)}
+    last = tuple((Node("x" * 100, number), 2**53) for number in range(GONE_MAX))
+    much = NodeRecord(A, Spent(shares, 2**53, trains=True), shares, 2**53, last, 7, ended=True)
+    assert len(encoded(TIMES, much)) < TIME_BYTES_MAX
+    for record in (NodeRecord(A), much):
+        assert decoded(TIMES, encoded(TIMES, record)) == record
+    named = NodeRecord(A, Spent({("<b>\x1b[31m", "none"): 1}))
+    read = decoded(TIMES, encoded(TIMES, named))
+    assert read and all(bucket.isprintable() for bucket, _ in read.own.shares)
+
+
+TIME = b'{"node":["a",1],"shares":[],"run":0,"trains":false,"taken":[],"gone":0,"last":[],"part":0,"ended":false}'
+
+
+@pytest.mark.parametrize(
+    ("of", "becomes"),
+    [
+        (b'"shares":[]', b'"shares":[["training","none",9007199254740993]]'),
+        (b'"shares":[]', b'"shares":[["training","bad luck",1]]'),
+        (b'"shares":[]', b'"shares":[["","none",1]]'),
+        (b'"shares":[]', b'"shares":[%s["x","none",1]]' % (b'["x","none",1],' * SHARES_MAX)),
+        (b'"taken":[]', b'"taken":[["training","none"]]'),
+        (b'"last":[]', b'"last":[%s[["a",1],0]]' % (b'[["a",1],0],' * GONE_MAX)),
+        (b'"last":[]', b'"last":[[["a\\u0007",1],0]]'),
+        (b'"node":["a",1]', b'"node":["",1]'),
+        (b'"node":["a",1]', b'"node":["a\\n",1]'),
+        (b'"run":0', b'"run":-1'),
+        (b'"ended":false', b'"ended":0'),
+        (b'"ended":false}', b'"ended":false}' + b" " * TIME_BYTES_MAX),
+    ],
+)
+def test_what_is_no_time_of_a_node_is_none(of: bytes, becomes: bytes) -> None:
+    assert decoded(TIMES, TIME) == NodeRecord(A)
+    assert of in TIME and decoded(TIMES, TIME.replace(of, becomes)) is None
+
+
 def test_a_note_of_a_later_version_is_read() -> None:
     assert decoded(STANDBYS, b'{"ready":1,"imports_s":2,"of":3}') == StandbyNote(1, 2.0)
 
@@ -106,9 +146,10 @@ def test_what_is_no_note_is_none(data: bytes) -> None:
         (STANDBYS, lambda node: StandbyNote(1, 1.0)),
         (ENDED, lambda node: EarlyEnds(1)),
         (STACKS, lambda node: Stacks(node, 3)),
+        (TIMES, NodeRecord),
         (PROPOSALS, lambda node: MARK),
     ],
-    ids=["standbys", "ended", "stacks", "proposals"],
+    ids=["standbys", "ended", "stacks", "times", "proposals"],
 )
 def test_what_nobody_can_read_hides_no_other(
     notes: Notes, board: MemoryBackend, shelf: Shelf[Any], of: Callable[[Any], Any]

@@ -1,0 +1,209 @@
+"""What each node puts into the store of where its time went, so that all nodes' records add up to the job.
+
+A node has one record, which it replaces. When the seat of a node has gone, the first node of the register takes over what
+its record says: so there are no more records than seats, whatever came and went, and each time is in one of them. The node
+itself may live. If it comes back, it counts from there, and puts nothing until the first one has had time to read.
+
+A run's time is told apart until its workers have told what they came to: only then is known what of it was training.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from attrs import field
+
+from ..evolving import evolve
+from ..rendezvous import RendezvousState
+from ..rendezvous.state import NODES_MAX
+from ..values import frozen
+from ..work import OTHER
+from ..world import SHARES_MAX, Node
+from .book import by_kind
+from .entries import Kind
+from .ledger import Ledger, whole
+from .runs import pieces
+
+Shares: TypeAlias = Mapping[tuple[str, str], int]
+"""Microseconds by bucket and cause. What another record has already may be taken off one of them: so it may be negative."""
+GONE_MAX = 64
+"""A record names the last nodes whose time was taken over: somebody may have died before it had dropped their records."""
+SHORT = 60_000_000
+"""The end of a node that was there for fewer microseconds says nothing of them."""
+HELD_BEATS = 5
+"""A node that has lost its seat puts nothing beside this many heartbeats."""
+
+
+@frozen
+class Spent:
+    """Where the time of a node went."""
+
+    shares: Shares = field(factory=dict)
+    run: int = 0
+    """The microseconds for which workers have run that have not told what they came to."""
+    trains: bool = False
+    """The program has told of its progress before: that run is training."""
+
+    @property
+    def whole(self) -> Shares:
+        """Return the shares with that run."""
+        name = "training" if self.trains else "running"
+        return _sum(self.shares, {(name, Kind.NONE.value): self.run} if self.run else {})
+
+
+def spent(ledger: Ledger) -> Spent:
+    """Return where the time of this agent's node went."""
+    account, shares = ledger.account, Counter[tuple[str, str]]()
+    for (bucket, kind), micros in by_kind(whole(ledger)).items():
+        shares[bucket, kind.value] += micros
+    run = account.run
+    if run is None or run.tally.ended >= run.size:
+        return Spent(shares)
+    those = pieces(run, account.node, account.at)
+    length = sum(piece.end - piece.start for piece in those if piece.bucket == "running")
+    shares["running", Kind.NONE.value] -= length
+    return Spent({key: micros for key, micros in shares.items() if micros}, length, run.says_steps)
+
+
+@frozen
+class NodeRecord:
+    """Where the time of one node went, and that of nodes whose seats have gone."""
+
+    node: Node
+    own: Spent = Spent()
+    taken: Shares = field(factory=dict)
+    """The time of nodes whose seats have gone."""
+    gone: int = 0
+    """How many these were."""
+    last: tuple[tuple[Node, int], ...] = ()
+    """The last of these, each with the part of its time."""
+    part: int = 0
+    """How often this node had lost its seat. What it had told before is in another record."""
+    ended: bool = False
+    """Its workers have ended for good."""
+
+
+@frozen
+class Keeper:
+    """What a node must remember to keep its record."""
+
+    node: Node
+    job: str = ""
+    seats: frozenset[Node] = frozenset()
+    """The nodes that had seats when it looked last."""
+    is_first: bool = False
+    """It is the first node: it takes over the time of those that are `due`."""
+    due: tuple[Node, ...] = ()
+    """The last nodes whose seats have gone."""
+    taken: Shares = field(factory=dict)
+    gone: int = 0
+    last: tuple[tuple[Node, int], ...] = ()
+    told: Shares = field(factory=dict)
+    """All of its time that it has put into the store."""
+    left: Shares = field(factory=dict)
+    """As much of that is in another node's record."""
+    part: int = 0
+    held: int = 0
+    """It puts nothing beside this number of heartbeats."""
+
+    @property
+    def owed(self) -> tuple[Node, ...]:
+        """The nodes whose time this one is to take over."""
+        return self.due if self.is_first else ()
+
+
+def looked(keeper: Keeper, state: RendezvousState) -> Keeper:
+    """Take a look at the register. Nothing goes from one job to another."""
+    me, seats, is_first = keeper.node, frozenset(state.seats), state.first == keeper.node
+    before = keeper.seats if state.job == keeper.job else frozenset[Node]()
+    has_gone = me in before and me not in seats
+    if has_gone:
+        keeper = evolve(keeper, left=keeper.told, part=keeper.part + 1, held=HELD_BEATS)
+    if has_gone or state.job != keeper.job:
+        return evolve(keeper, job=state.job, seats=seats, is_first=is_first, due=(), taken={}, gone=0, last=())
+    stays = keeper.due if is_first else tuple(node for node in keeper.due if node not in seats)
+    due = (*stays, *sorted(before - seats))[-NODES_MAX:]
+    return evolve(keeper, seats=seats, is_first=is_first, due=due)
+
+
+def took(keeper: Keeper, records: Mapping[Node, NodeRecord]) -> Keeper:
+    """Take over what these records of the nodes that are due say. What is in one of them, or was taken over before, is not
+    taken again."""
+    taken, gone, last = Counter(keeper.taken), keeper.gone, [*keeper.last]
+    known = {*last, *(mark for each in records.values() for mark in each.last)}
+    for node in (each for each in dict.fromkeys(keeper.due) if each in records):
+        record, mark = records[node], (node, records[node].part)
+        if mark not in known:
+            taken = _sum(taken, _all(record))
+            gone += 1 + record.gone
+            last += [*record.last, mark]
+    return evolve(keeper, due=(), taken=few(taken), gone=gone, last=tuple(last[-GONE_MAX:]))
+
+
+def told(keeper: Keeper, own: Spent) -> Keeper:
+    """Note that the store has this node's time."""
+    return evolve(keeper, told=own.whole)
+
+
+def record(keeper: Keeper, own: Spent, ended: bool = False) -> NodeRecord:
+    """Return the record of this node, whose time went there."""
+    shares = _sum(own.shares, {key: -micros for key, micros in keeper.left.items()})
+    own = evolve(own, shares=few(shares))
+    return NodeRecord(keeper.node, own, keeper.taken, keeper.gone, keeper.last, keeper.part, ended)
+
+
+def few(shares: Shares) -> Shares:
+    """Return the shares, of too many the longest, and the others by their cause."""
+    shares = {key: micros for key, micros in shares.items() if micros}
+    if len(shares) <= SHARES_MAX:
+        return shares
+    order = sorted(shares, key=lambda key: (-abs(shares[key]), key))
+    kept = {key: shares[key] for key in order[: SHARES_MAX - len(Kind)]}
+    rest = Counter[tuple[str, str]]()
+    for key in order[SHARES_MAX - len(Kind) :]:
+        rest[OTHER, key[1]] += shares[key]
+    return _sum(kept, rest)
+
+
+@frozen
+class JobTime:
+    """Where the time of a job's nodes went, as far as their records tell."""
+
+    shares: Shares = field(factory=dict)
+    nodes: int = 0
+    """How many nodes are in it, those that have gone included."""
+    ended: frozenset[Node] = frozenset()
+    """The nodes whose workers have ended for good."""
+
+    @property
+    def is_told(self) -> bool:
+        """Return False if it is so short that nobody needs to be told."""
+        return sum(self.shares.values()) >= SHORT
+
+
+def job_time(records: Iterable[NodeRecord]) -> JobTime:
+    """Return the sum of these records."""
+    shares, nodes, ended = Counter[tuple[str, str]](), 0, set[Node]()
+    for each in records:
+        shares = _sum(shares, _all(each))
+        nodes += 1 + each.gone
+        ended |= {each.node} if each.ended else set()
+    return JobTime({key: micros for key, micros in sorted(shares.items()) if micros > 0}, nodes, frozenset(ended))
+
+
+def grown(before: Shares, now: Shares) -> Shares:
+    """Return the most that either has of each. Of a time it may become known later what it was, and no counter goes back."""
+    return {key: max(before.get(key, 0), now.get(key, 0)) for key in {**before, **now}}
+
+
+def _all(record: NodeRecord) -> Counter[tuple[str, str]]:
+    return _sum(record.own.whole, record.taken)
+
+
+def _sum(one: Shares, other: Shares) -> Counter[tuple[str, str]]:
+    found = Counter(one)
+    for key, micros in other.items():
+        found[key] += micros
+    return found
