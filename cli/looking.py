@@ -14,8 +14,9 @@ from contextlib import contextmanager, suppress
 from attrs import Factory, define, evolve, field
 
 from ..adapters.clock import Clock, SystemClock
-from ..adapters.store.notes import ENDED, STACKS, STANDBYS, UNFIT
+from ..adapters.store.notes import ENDED, STACKS, STANDBYS, TIMES, UNFIT
 from ..adapters.store.port import Backend, OutOfReach, StoreError
+from ..core.goodput.record import Shares, grown
 from ..core.rendezvous import RendezvousState
 from ..core.values import frozen
 from ..core.world import Node
@@ -57,6 +58,8 @@ class Looking:
     """How long the store took for its last answer."""
     _beats: dict[Node, _Beat] = field(factory=dict)
     """The last heartbeat of each node."""
+    times: Mapping[Node, Shares] = field(factory=dict)
+    """Where the time of each node went, but for its present run. None of it goes back."""
     _faults_of: str | None = None
     """The failures that are known are of this job."""
     _faults_at: float = -math.inf
@@ -155,10 +158,11 @@ class Looking:
             return job
         asked_at = self.at()
         faults, stacks = notes.faults(), tuple(notes.read(STACKS, state.present).values())
-        unfit = notes.all(UNFIT)
+        unfit, times = notes.all(UNFIT), notes.read(TIMES, state.seats)
+        self.times = {node: grown(self.times.get(node, {}), each.own.shares) for node, each in times.items()}
         self._faults_at = self.at() + REST * (self.at() - asked_at)
         known, self._faults_of = job.faults if self._faults_of == state.job else (), state.job
-        return evolve(job, faults=kept(known, faults), stacks=stacks, unfit=unfit)
+        return evolve(job, faults=kept(known, faults), stacks=stacks, unfit=unfit, times=times)
 
     def _hear(self, state: RendezvousState) -> Mapping[Node, int | None]:
         """Read the heartbeats. Raises StoreError."""

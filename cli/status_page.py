@@ -61,6 +61,10 @@ def _metrics(looking: Looking) -> Content:
     for node, note in job.standbys.items():
         if node in labels:
             standbys[labels[node]] += note.ready
+    times = dict[str, Counter[tuple[str, str]]]()
+    for node, shares in looking.times.items():
+        if node in labels:
+            times.setdefault(labels[node], Counter()).update(shares)
     by_age = sorted(looking.ages_s().items(), key=lambda item: item[1])  # of one label the oldest counts
     return exposition(
         Known(
@@ -70,6 +74,7 @@ def _metrics(looking: Looking) -> Content:
             failures,
             {labels[node]: age for node, age in by_age if node in labels},
             standbys,
+            times=times,
         )
     )
 

@@ -17,11 +17,12 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from ...core.causes import completes
+from ...core.goodput.record import Shares, grown
 from ...core.rendezvous import RendezvousState, Status
 from ...core.values import frozen
 from ...core.world import Why
 from ..web_server import Content, WebServer
-from .news import News, Recorded, Seen, StandbysReady, StoreBack, StoreSilent
+from .news import News, Recorded, Seen, StandbysReady, StoreBack, StoreSilent, TimeTold
 from .recoveries import PHASES, Recoveries
 
 PATH = "/metrics"
@@ -55,6 +56,8 @@ class Known:
     ages_s: Mapping[str, float] = field(factory=dict)
     standbys: Mapping[str, int] = field(factory=dict)
     recoveries: Mapping[str, Durations] = field(factory=dict)
+    times: Mapping[str, Shares] = field(factory=dict)
+    """Where the time of each node went, in microseconds."""
 
 
 def exposition(known: Known) -> Content:
@@ -97,6 +100,8 @@ class _Families(Collector):
             yield _gauge("elastic_standbys", "Standbys that are ready.", "node", known.standbys)
         if known.recoveries:
             yield _recoveries(known.recoveries)
+        if known.times:
+            yield _times(known.times)
 
 
 def _of_register(state: RendezvousState) -> Iterator[Metric]:
@@ -137,6 +142,17 @@ def _recoveries(recoveries: Mapping[str, Durations]) -> Metric:
     return family
 
 
+def _times(times: Mapping[str, Shares]) -> Metric:
+    """Return where the time of the nodes went. Of what is lost each node has a share from the first: a sum begins there."""
+    family = CounterMetricFamily(
+        "elastic_node_seconds", "Time of nodes by what they did and why.", labels=["node", "bucket", "cause"]
+    )
+    for node, shares in times.items():
+        for (bucket, cause), micros in sorted({("starting", "failure"): 0, **shares}.items()):
+            family.add_metric([node, bucket, cause], micros / 1_000_000)
+    return family
+
+
 class AgentMetrics:
     """An observer of the agent that serves what it has seen. Raises OSError if the port cannot be had."""
 
@@ -160,6 +176,9 @@ class AgentMetrics:
                 self._known = evolve(known, store_up=True)
             case Recorded(fault) if not completes(fault):
                 self._known = evolve(known, failures={self._node: known.failures[self._node] + 1})
+            case TimeTold(record):
+                times = grown(known.times.get(self._node, {}), record.own.shares)
+                self._known = evolve(known, times={self._node: times})
             case StandbysReady(standbys):
                 self._known = evolve(known, standbys={self._node: standbys})
             case _:

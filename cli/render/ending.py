@@ -190,12 +190,17 @@ def _row(title: str, text: str) -> str:
 
 
 def _node_time(report: Report) -> list[str]:
-    """Return a row with where the time of this node went, if an interruption took some of it."""
-    if not (goodput := report.result.goodput):
+    """Return rows with where the time of this node went, and of all nodes, if an interruption took some of it."""
+    goodput, time = report.result.goodput, report.result.job_time
+    if not goodput:
         return []
-    from .goodput import is_interrupted, of_node  # few jobs need it
+    from .goodput import is_interrupted, of_job, of_node  # few jobs need it
 
-    return [_row("this node", of_node(goodput))] if is_interrupted(goodput) else []
+    rows = [_row("this node", of_node(goodput))] if is_interrupted(goodput) else []
+    if time and time.nodes > 1 and is_interrupted(time.shares):
+        first, *others = of_job(time)
+        rows += [_row("all nodes", first), *(_row("", other) for other in others)]
+    return rows
 
 
 def _fruitless(report: Report) -> list[tuple[str, str]]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from ...adapters.report.launch_report import shares_data
 from ...adapters.terminal import printable
-from ...core.goodput import BUCKETS, NO_LOSS, TRAINING, Book, Cause, Kind, Loss, bucket, by_kind, losses
+from ...core.goodput import BUCKETS, NO_LOSS, TRAINING, Book, Cause, JobTime, Kind, Loss, bucket, by_kind, losses
+from ...core.goodput.record import SHORT
 from ...core.trace.plain import plain
 from ...core.world import Node
 from .text import count, shortened, table
@@ -18,9 +19,10 @@ EVENTS_MAX = 10
 """The most events that people are shown."""
 SHOWN_LEAST = 0.0005
 """A bucket with a smaller share is not in the line."""
-SHORT = 60_000_000
-"""The end of a node that was there for fewer microseconds says nothing of them."""
-_EXPECTED = {kind.value for kind in (*NO_LOSS, Kind.FIRST)}
+_NO_LOSS = {kind.value for kind in NO_LOSS}
+_EXPECTED = {*_NO_LOSS, Kind.FIRST.value}
+DEAR_MAX = 4
+"""The most causes that people are shown of what was lost."""
 BUCKET_MAX = 24
 """The longest name of a bucket that people are shown whole: a program gives busy spans theirs."""
 
@@ -72,11 +74,42 @@ def is_interrupted(goodput: Mapping[tuple[str, str], int]) -> bool:
 
 def of_node(goodput: Mapping[tuple[str, str], int]) -> str:
     """Return the line of one node: "96.1 % training · 1.2 % recomputed · … of 3 h 12 min"."""
+    return f"{_percents(goodput)} of {span(sum(goodput.values()))}"
+
+
+def of_job(time: JobTime) -> list[str]:
+    """Return the line of all nodes: "96.1 % training · 1.2 % recomputed · … · lost in all: 3 h 12 min of 128 nodes"; and one
+    that says to what, the dearest first, if anything was lost."""
+    lost = lost_to(time.shares)
+    in_all = f"lost in all: {span(sum(map(sum, (each.values() for _, each in lost))))} of {count(time.nodes, 'node')}"
+    return [f"{_percents(time.shares)} · {in_all}", *([f"lost to {_dearest(lost)}"] if lost else [])]
+
+
+def lost_to(goodput: Mapping[tuple[str, str], int]) -> Sequence[tuple[str, Mapping[str, int]]]:
+    """Return the causes of lost time, the dearest first, each with the time in its buckets."""
+    lost = dict[str, Counter[str]]()
+    for (name, kind), spent in goodput.items():
+        if kind not in _NO_LOSS and spent > 0:
+            lost.setdefault(kind, Counter())[name] += spent
+    return sorted(lost.items(), key=lambda each: (-sum(each[1].values()), each[0]))
+
+
+def _dearest(lost: Sequence[tuple[str, Mapping[str, int]]]) -> str:
+    told = [f"{kind} {span(sum(buckets.values()))} ({_each(buckets)})" for kind, buckets in lost[:DEAR_MAX]]
+    return " · ".join((*told, *([f"{len(lost) - DEAR_MAX} more"] if len(lost) > DEAR_MAX else [])))
+
+
+def _percents(goodput: Mapping[tuple[str, str], int]) -> str:
+    return " · ".join(f"{percent(spent, whole)} {name}" for name, spent, whole in parts(goodput))
+
+
+def parts(goodput: Mapping[tuple[str, str], int]) -> Iterator[tuple[str, int, int]]:
+    """Yield the name of each bucket that people are shown, with its time and that of all."""
     buckets = _buckets(goodput)
     total = sum(buckets.values())
-    order = [(name, spent) for name, spent in _ordered(buckets) if spent >= SHOWN_LEAST * total]
-    parts = [f"{percent(spent, total)} {_named(name)}" for name, spent in order]
-    return f"{' · '.join(parts)} of {span(total)}"
+    for name, spent in _ordered(buckets):
+        if spent >= SHOWN_LEAST * total:
+            yield _named(name), spent, total
 
 
 def _buckets(kinds: Mapping[tuple[str, Any], int]) -> Counter[str]:
@@ -108,8 +141,12 @@ def _awaited(book: Book) -> Counter[Node]:
 
 
 def _of(loss: Loss) -> str:
+    return _each(loss.buckets)
+
+
+def _each(buckets: Mapping[str, int]) -> str:
     """Return the buckets of an event, the dearest first."""
-    order = sorted(loss.buckets.items(), key=lambda each: (-each[1], each[0]))
+    order = sorted(buckets.items(), key=lambda each: (-each[1], each[0]))
     return ", ".join(f"{span(spent)} {_named(bucket)}" for bucket, spent in order)
 
 

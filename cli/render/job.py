@@ -9,16 +9,18 @@ from typing import Any
 from attrs import asdict, field
 
 from ...adapters.clock import iso
-from ...adapters.report.launch_report import fruitless_as_json, unfit_as_json
+from ...adapters.report.launch_report import fruitless_as_json, job_time_data, shares_data, unfit_as_json
 from ...adapters.report.stack_records import grouped
 from ...adapters.store.notes import EarlyEnds, StandbyNote
 from ...adapters.workers.messages.error_files import end_sentence, exit_sentence
+from ...core.goodput import JobTime, NodeRecord, job_time
 from ...core.ranks import assign
 from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.rendezvous.explain import Naming, naming, set_aside
 from ...core.rendezvous.state import known_as
 from ...core.values import frozen
 from ...core.world import Fault, Node, Notice, Profile, Stacks, Unfit
+from .goodput import of_job
 from .sentences import names_of, ranks_of
 from .text import at, count, first_line, table, time_of_day
 
@@ -55,6 +57,13 @@ class Job:
     """They tell where the workers of each node were when they were stopped last."""
     unfit: tuple[Unfit, ...] = ()
     """These nodes stay out, because their checks found them unfit or they cannot start workers."""
+    times: Mapping[Node, NodeRecord] = field(factory=dict)
+    """Where the time of each node went, and of those that have gone."""
+
+    @property
+    def time(self) -> JobTime | None:
+        """Return where the time of all nodes went; None if no record tells."""
+        return job_time(self.times.values()) if self.times else None
 
 
 @frozen
@@ -124,11 +133,18 @@ def lines(job: Job, state: RendezvousState, watched: Watched = ONCE) -> list[str
         told.append(f"and {count(len(shown) - NODES_SHOWN, 'node')} more (--json has all)")
     return [
         *told,
+        *_time(job),
         *_ended_early(job, state),
         *_set_aside(job, state),
         *_unfit(job.unfit, naming(state)),
         *_failures(job.faults, naming(state)),
     ]
+
+
+def _time(job: Job) -> Iterator[str]:
+    if job.time:
+        yield ""
+        yield from of_job(job.time)
 
 
 def _since(rows: Sequence[Row], watched: Watched) -> list[str]:
@@ -198,6 +214,7 @@ def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str,
                 "labels": dict(state.seats[row.node].profile.labels),
                 "ended": [{"rank": rank, "when": when} for rank, when in ended_early(job, state, row.node).items()],
                 "standbys": asdict(job.standbys[row.node]) if row.node in job.standbys else None,
+                "goodput": shares_data(job.times[row.node].own.whole) if row.node in job.times else None,
                 "notice": asdict(notice) if (notice := state.seats[row.node].notice) else None,
                 "failing": asdict(failing) if (failing := state.seats[row.node].failing) else None,
             }
@@ -221,6 +238,7 @@ def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str,
         "fruitless": [fruitless_as_json(ended, name) for ended in state.fruitless],
         "stacks": _stacks(job.stacks),
         "unfit": [unfit_as_json(unfit, name) for unfit in job.unfit],
+        "goodput": job_time_data(job.time) if job.time else None,
     }
 
 

@@ -19,11 +19,13 @@ from typing import Any
 from ...adapters.report.launch_report import breaker, by_round, first_cause
 from ...adapters.workers.messages.error_files import end_sentence
 from ...core.causes import Cause
+from ...core.goodput import TRAINING, JobTime
 from ...core.group.state import Alone
 from ...core.rendezvous import RendezvousState, Status
 from ...core.rendezvous.explain import naming
 from ...core.values import frozen
 from ...core.world import Fault, Node
+from .goodput import of_job, parts, percent
 from .history import History, lanes
 from .job import Job, aside, data, rows_of, span, standbys, told_by
 from .picture import picture
@@ -47,6 +49,13 @@ LOOKS: Mapping[Status, str] = {
     Status.LEAVING: "left",
     Status.ASIDE: "spare",
 }
+TIME_LOOKS: Mapping[str, str] = {
+    **dict.fromkeys(TRAINING, "running"),
+    **dict.fromkeys(("recomputed", "hanging"), "silent"),
+    **dict.fromkeys(("starting", "stopping", "checking", "waiting"), "expected"),
+    **dict.fromkeys(("spare", "finished", "unknown"), "done"),
+}
+"""How a bucket of time looks; busy spans have names of their own."""
 
 
 @frozen
@@ -108,8 +117,22 @@ def shown(history: History, epoch: float, alone: Alone | None) -> str:
         "stacked": len(of_job.get("stacks", [])),
         "failed": len(job.faults),
         "failures": _failures(job, last, alone) if last else [],
+        "goodput": _goodput(time) if (time := job.time) else None,
     }
     return json.dumps(told, separators=(",", ":"))
+
+
+def _goodput(time: JobTime) -> dict[str, Any]:
+    """Return the lines of where the time of all nodes went, and the parts of the bar."""
+    of_bar = [
+        {
+            "text": f"{percent(spent, whole)} {name}",
+            "share": round(spent / whole, 5),
+            "look": TIME_LOOKS.get(name, "here"),
+        }
+        for name, spent, whole in parts(time.shares)
+    ]
+    return {"lines": of_job(time), "bar": of_bar}
 
 
 def timeline(history: History, at: float) -> str:

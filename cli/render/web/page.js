@@ -207,6 +207,25 @@ function newFailure(failure, open) {
   return item;
 }
 
+// --- where the time went
+
+function showGoodput() {
+  const goodput = shown.goodput;
+  $("time").hidden = !goodput;
+  if (!goodput) return;
+  let x = 0;
+  $("bar").replaceChildren(...goodput.bar.map((each) => {
+    const part = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    const width = 1000 * each.share;
+    for (const [name, value] of [["class", each.look], ["x", x], ["y", 0], ["width", width], ["height", 40]]) part.setAttribute(name, value);
+    part.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "title")).textContent = each.text;
+    x += width;
+    return part;
+  }));
+  write($("spent"), goodput.lines[0]);
+  write($("lost"), goodput.lines[1] || "");
+}
+
 // --- all of it
 
 function show() {
@@ -218,6 +237,7 @@ function show() {
   showEvents();
   showFailures();
   showStacks();
+  showGoodput();
   const left = shown.max_restarts - shown.restarts;
   write($("restarts"), shown.max_restarts === undefined ? "" : `${counted(left, "restart")} left of ${shown.max_restarts}`);
   showTimes();
