@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ...core.goodput import JobTime, NodeRecord
     from ...core.goodput.record import Keeper
 
-EVERY_S = 3_600.0
-"""A record is put anew after this time: as much of a run is not in it if the agent is killed."""
 _LOOKS_MAX = 16
 """The last versions of the register wait for the next heartbeat."""
 
@@ -94,7 +92,8 @@ class TimeTeller:
         own = self._time.spent(now)
         if own is None:
             return  # there is nothing to tell yet
-        from ...core.goodput.record import Keeper, looked, record, told, took
+        from ...core.goodput import micros
+        from ...core.goodput.record import EVERY, Keeper, looked, record, told, took
 
         keeper = self._keeper or Keeper(self._node)
         while self._states:
@@ -108,8 +107,8 @@ class TimeTeller:
             return
         if due:
             keeper = took(keeper, self._notes.read(TIMES, due))
-        mine = record(keeper, own, self._has_ended)
+        mine = record(keeper, own, self._has_ended, micros(self._clock.wall()))
         self._notes.put(TIMES, self._node, mine)
-        self._keeper, self._put_at, self._again_at = told(keeper, own), at, now + EVERY_S
+        self._keeper, self._put_at, self._again_at = told(keeper, own), at, now + EVERY / 1_000_000
         self._told(TimeTold(mine))
         self._notes.drop(TIMES, due)

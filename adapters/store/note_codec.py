@@ -90,6 +90,7 @@ class _Time(Struct):
     last: Annotated[list[tuple[_Named, _Count]], Meta(max_length=_MARKS_MAX)]
     part: _Count
     ended: bool
+    at: _Count
 
 
 _encoder = msgspec.json.Encoder()
@@ -129,8 +130,8 @@ def _time_bytes(record: NodeRecord) -> bytes:
     own = record.own
     shares, taken = ([(*key, micros) for key, micros in each.items()] for each in (own.shares, record.taken))
     last: list[tuple[tuple[str, int], int]] = [(node, part) for node, part in record.last]
-    gone, part, ended = record.gone, record.part, record.ended
-    return _encoder.encode(_Time(record.node, shares, own.run, own.trains, taken, gone, last, part, ended))
+    gone, part, ended, at = record.gone, record.part, record.ended, record.at
+    return _encoder.encode(_Time(record.node, shares, own.run, own.trains, taken, gone, last, part, ended, at))
 
 
 def _time(data: bytes) -> NodeRecord:
@@ -144,7 +145,7 @@ def _time(data: bytes) -> NodeRecord:
     )
     last = tuple((Node(*node), part) for node, part in wire.last)
     spent = Spent(own, wire.run, wire.trains)
-    return NodeRecord(Node(*wire.node), spent, taken, wire.gone, last, wire.part, wire.ended)
+    return NodeRecord(Node(*wire.node), spent, taken, wire.gone, last, wire.part, wire.ended, wire.at)
 
 
 @frozen

@@ -13,7 +13,8 @@ from ...adapters.report.launch_report import fruitless_as_json, job_time_data, s
 from ...adapters.report.stack_records import grouped
 from ...adapters.store.notes import EarlyEnds, StandbyNote
 from ...adapters.workers.messages.error_files import end_sentence, exit_sentence
-from ...core.goodput import JobTime, NodeRecord, job_time
+from ...core.goodput import JobTime, NodeRecord, job_time, micros
+from ...core.goodput.record import lasting
 from ...core.ranks import assign
 from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.rendezvous.explain import Naming, naming, set_aside
@@ -62,8 +63,11 @@ class Job:
 
     @property
     def time(self) -> JobTime | None:
-        """Return where the time of all nodes went; None if no record tells."""
-        return job_time(self.times.values()) if self.times else None
+        """Return where the time of all nodes has gone by now; None if no record tells. The workers of members run on."""
+        state, now = self.state, micros(time.time())
+        runs = state.participants if state and state.complete and not state.closed else ()
+        records = [lasting(each, now) if node in runs else each for node, each in self.times.items()]
+        return job_time(records) if records else None
 
 
 @frozen
@@ -142,9 +146,9 @@ def lines(job: Job, state: RendezvousState, watched: Watched = ONCE) -> list[str
 
 
 def _time(job: Job) -> Iterator[str]:
-    if job.time:
+    if spent := job.time:
         yield ""
-        yield from of_job(job.time)
+        yield from of_job(spent)
 
 
 def _since(rows: Sequence[Row], watched: Watched) -> list[str]:
@@ -238,7 +242,7 @@ def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str,
         "fruitless": [fruitless_as_json(ended, name) for ended in state.fruitless],
         "stacks": _stacks(job.stacks),
         "unfit": [unfit_as_json(unfit, name) for unfit in job.unfit],
-        "goodput": job_time_data(job.time) if job.time else None,
+        "goodput": job_time_data(spent) if (spent := job.time) else None,
     }
 
 

@@ -32,6 +32,8 @@ GONE_MAX = 64
 """A record names the last nodes whose time was taken over: somebody may have died before it had dropped their records."""
 SHORT = 60_000_000
 """The end of a node that was there for fewer microseconds says nothing of them."""
+EVERY = 3_600_000_000
+"""A record is put anew after these microseconds: of a run no more is missing in it if the agent is killed."""
 HELD_BEATS = 5
 """A node that has lost its seat puts nothing beside this many heartbeats."""
 
@@ -83,6 +85,8 @@ class NodeRecord:
     """How often this node had lost its seat. What it had told before is in another record."""
     ended: bool = False
     """Its workers have ended for good."""
+    at: int = 0
+    """When this was so, in microseconds of the time of day on the node's host."""
 
 
 @frozen
@@ -147,11 +151,18 @@ def told(keeper: Keeper, own: Spent) -> Keeper:
     return evolve(keeper, told=own.whole)
 
 
-def record(keeper: Keeper, own: Spent, ended: bool = False) -> NodeRecord:
-    """Return the record of this node, whose time went there."""
+def record(keeper: Keeper, own: Spent, ended: bool = False, at: int = 0) -> NodeRecord:
+    """Return the record of this node, whose time went there until then."""
     shares = _sum(own.shares, {key: -micros for key, micros in keeper.left.items()})
     own = evolve(own, shares=few(shares))
-    return NodeRecord(keeper.node, own, keeper.taken, keeper.gone, keeper.last, keeper.part, ended)
+    return NodeRecord(keeper.node, own, keeper.taken, keeper.gone, keeper.last, keeper.part, ended, at)
+
+
+def lasting(record: NodeRecord, now: int) -> NodeRecord:
+    """Return the record as it is at this time of day, if the node's workers have run since. Clocks of two hosts differ, and
+    one may be wrong: so it grows by no more than a record may be old."""
+    more = min(max(now - record.at, 0), EVERY) if record.at else 0
+    return evolve(record, own=evolve(record.own, run=record.own.run + more))
 
 
 def few(shares: Shares) -> Shares:

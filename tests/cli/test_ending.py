@@ -22,6 +22,7 @@ from elastic.cli.render.early_losses import lost_again
 from elastic.cli.render.ending import render_report
 from elastic.cli.render.sentences import PLACES
 from elastic.core import group, rendezvous
+from elastic.core.goodput import JobTime
 from elastic.core.group import Outcome, Stopped
 from elastic.core.group.state import Alone, Drained, Refused, Unawaited
 from elastic.core.node import CAME_LATE
@@ -577,6 +578,21 @@ def test_after_an_interruption_the_last_line_says_where_the_time_of_this_node_we
     assert with_time(outcome, {**RAN, **AGAIN})[-1] == (
         "  this node     97.8 % training · 1.6 % recomputed · 0.4 % starting · 0.1 % stopping of 1 h 1 min"
     )
+
+
+def test_where_the_time_of_all_nodes_went_stands_below_that_of_this_one() -> None:
+    of_all = JobTime({key: 3 * micros for key, micros in {**RAN, **AGAIN}.items()}, 3)
+    settings = LaunchSettings(Program(Kind.SCRIPT, "train.py"))
+    for outcome in (Verdict(Ending.SUCCEEDED, 1, ME, Why.DONE), OVER_BUDGET):
+        result = Result(ME, outcome, (), ALONE, ranks=HAD, goodput={**RAN, **AGAIN}, job_time=of_all)
+        report = Report(settings, result, exit_code(outcome), 41.27)
+        shares = "97.8 % training · 1.6 % recomputed · 0.4 % starting · 0.1 % stopping"
+        failure = "failure 3 min 15 s (3 min 0 s recomputed, 15 s starting)"
+        assert render_report(report, ())[-3:] == [
+            f"  this node     {shares} of 1 h 1 min",
+            f"  all nodes     {shares} · lost in all: 4 min 0 s of 3 nodes",
+            f"                lost to {failure} · first start 30 s (30 s starting) · operator 15 s (15 s stopping)",
+        ]
 
 
 @pytest.mark.parametrize(

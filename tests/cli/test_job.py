@@ -14,6 +14,7 @@ from elastic.cli.render.history import DOES
 from elastic.cli.render.job import FAILURES_SHOWN, WORDS, Gone, Job, Watched, data, lines
 from elastic.cli.render.page import LOOKS
 from elastic.cli.render.text import time_of_day
+from elastic.core.goodput import NodeRecord, Spent
 from elastic.core.rendezvous import Arrive, Done, Evict, Status
 from elastic.core.world import Stacks, Unfit
 
@@ -134,3 +135,37 @@ def test_who_looks_on_is_told_since_when_and_how_old_each_heartbeat_is() -> None
     assert [(each["since"], each["heartbeat_age_s"]) for each in told["nodes"]] == [(since, 0.25), (None, 7.0)]
     assert told["gone"] == [{"node": "c#1", "name": "c", "how": "lost: its agent died", "when": gone}]
     assert told["silent_since"] == silent
+
+
+HOUR = 3_600_000_000
+SPENT = Spent(
+    {("recomputed", "failure"): HOUR // 20, ("starting", "failure"): HOUR // 40, ("starting", "loss"): HOUR // 100},
+    HOUR,
+    True,
+)
+
+
+def test_where_the_time_of_all_nodes_went_is_told_with_what_it_was_lost_to() -> None:
+    state = running("a b")
+    times = {
+        node("a"): NodeRecord(node("a"), SPENT, {("training", "none"): 4 * HOUR}, 2),
+        node("b"): NodeRecord(node("b")),
+    }
+    job = Job("job", "store", state, times=times)
+    assert lines(job, state)[-2:] == [
+        "98.3 % training · 1.0 % recomputed · 0.7 % starting · lost in all: 5 min 6 s of 4 nodes",
+        "lost to failure 4 min 30 s (3 min 0 s recomputed, 1 min 30 s starting) · loss 36 s (36 s starting)",
+    ]
+    told = data(job, state)
+    assert told["goodput"]["nodes"] == 4
+    assert told["goodput"]["micros"] == sum(each["micros"] for each in told["goodput"]["shares"])
+    assert [each["goodput"]["micros"] for each in told["nodes"]] == [sum(SPENT.whole.values()), 0]
+    assert data(Job("job", "store", state), state)["goodput"] is None
+
+
+def test_a_node_of_a_world_trains_on_since_its_record() -> None:
+    record = NodeRecord(node("a"), evolve(SPENT, run=0), at=1)
+    job = Job("job", "store", running("a b"), times={node("a"): record})
+    assert job.time and job.time.shares["training", "none"] == HOUR
+    waits = evolve(job, state=evolve(running("a b"), complete=False)).time
+    assert waits and ("training", "none") not in waits.shares

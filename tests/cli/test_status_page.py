@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import closing
 
 import pytest
@@ -12,12 +13,14 @@ from worlds import node, running
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.notes import StandbyNote
+from elastic.adapters.store.notes import TIMES, StandbyNote
 from elastic.adapters.web_server import WebServer
 from elastic.cli.looking import Looking, _Beat
 from elastic.cli.render.history import History
 from elastic.cli.render.job import Job
+from elastic.cli.render.page import shown
 from elastic.cli.status_page import _metrics, _tell
+from elastic.core.goodput import NodeRecord, Spent
 from elastic.core.rendezvous import RendezvousState
 from elastic.core.world import Node, name_of
 
@@ -58,6 +61,28 @@ def test_a_node_without_an_id_goes_by_its_host() -> None:
         'elastic_standbys{node="vm"} 4.0',
     ]
     assert sum("elastic_heartbeat_age_seconds" in line for line in found) == 1
+
+
+def test_the_time_of_nodes_is_that_of_their_records_and_no_counter_goes_back() -> None:
+    """Agents of one host are added up, and a run that is not over is no part of it."""
+    state, store = on_one_host(f"{FIRST} {SECOND}"), MemoryStore()
+    backend = MemoryBackend(store, SystemClock())
+    backend.set(state, None)
+    looking = Looking(backend, History(Job("train", "gpu-01:29400", None)))
+    for micros in (2_000_000, 1_000_000):
+        for each in state.seats:
+            record = NodeRecord(each, Spent({("waiting", "loss"): micros}, run=9_000_000))
+            backend.notes.put(TIMES, each, record)
+        looking._faults_at = looking.read_at = -math.inf
+        looking.look()
+        told = [line for line in _metrics(looking).body.decode().splitlines() if "elastic_node_seconds_total{" in line]
+        assert told == [
+            'elastic_node_seconds_total{bucket="starting",cause="failure",node="vm"} 0.0',
+            'elastic_node_seconds_total{bucket="waiting",cause="loss",node="vm"} 4.0',
+        ]
+    bar = json.loads(shown(looking.history, 0.0, None))["goodput"]
+    assert bar["bar"][0] == {"text": "90.0 % running", "share": 0.9, "look": "running"}
+    assert bar["lines"][0].startswith("90.0 % running · 10.0 % waiting · lost in all: 2 s of 2 nodes")
 
 
 @pytest.mark.parametrize(("scope", "causes"), [("group", [False, True]), ("rank", [True, False])])

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from worlds import edited, node, running
 
-from elastic.adapters.agent.time_teller import EVERY_S, TimeTeller
+from elastic.adapters.agent.time_teller import TimeTeller
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.report.news import Remark, TimeTold
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.notes import TIMES
 from elastic.adapters.store.port import OutOfReach, Place
 from elastic.core.goodput import NodeRecord, Spent
+from elastic.core.goodput.record import EVERY
 from elastic.core.rendezvous import Evict
 from elastic.core.world import Life
 
@@ -28,6 +29,9 @@ class Clock(SystemClock):
 
     def now(self) -> float:
         return self.at
+
+    def wall(self) -> float:
+        return 7.0
 
 
 class Time:
@@ -95,9 +99,9 @@ def told() -> Told:
 def test_it_is_put_once_for_each_start_of_the_workers_and_once_an_hour(told: Told) -> None:
     assert told.beats(5) == ["put"]
     told.time.starts, told.time.micros = 2, 20
-    assert told.beats(5) == ["put"] and told.record == NodeRecord(A, Spent({TRAINED: 20}))
+    assert told.beats(5) == ["put"] and told.record == NodeRecord(A, Spent({TRAINED: 20}), at=7_000_000)
     asked = told.time.asked
-    told.clock.at += EVERY_S - 1.0
+    told.clock.at += EVERY / 1e6 - 1.0
     assert told.beats(5) == [] and told.time.asked == asked
     told.clock.at += 2.0
     assert told.beats(5) == ["put"]
@@ -143,7 +147,7 @@ def test_the_first_node_takes_over_and_removes_the_records_of_those_that_have_go
     assert told.beats(3) == ["read", "put"]
     told.teller.sees(gone)
     assert told.beats(3) == [] and told.store.notes.read(TIMES, [B]) == {}
-    assert told.record == NodeRecord(A, Spent({TRAINED: 1}), {TRAINED: 10}, 1, ((B, 0),))
+    assert told.record == NodeRecord(A, Spent({TRAINED: 1}), {TRAINED: 10}, 1, ((B, 0),), at=7_000_000)
 
 
 def test_a_node_that_has_lost_its_seat_waits_until_the_others_have_read(told: Told) -> None:
@@ -153,7 +157,7 @@ def test_a_node_that_has_lost_its_seat_waits_until_the_others_have_read(told: To
     told.time.starts, told.time.micros = 2, 3
     assert told.beats(5) == []
     assert told.beats(3) == ["put"]
-    assert told.record == NodeRecord(A, Spent({TRAINED: 2}), part=1)
+    assert told.record == NodeRecord(A, Spent({TRAINED: 2}), part=1, at=7_000_000)
 
 
 def test_an_error_is_told_once_and_costs_the_record_alone(told: Told) -> None:

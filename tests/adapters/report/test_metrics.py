@@ -12,7 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from worlds import arrived, edited, node, running
 
 from elastic.adapters.report.metrics import BOUNDS_S, AgentMetrics, Durations, exposition
-from elastic.adapters.report.news import Recorded, Seen, StandbysReady, StoreBack, StoreSilent
+from elastic.adapters.report.news import Recorded, Seen, StandbysReady, StoreBack, StoreSilent, TimeTold
+from elastic.core.goodput import NodeRecord, Spent
 from elastic.core.rendezvous import End, Evict, RendezvousState
 from elastic.core.world import Origin, Why
 
@@ -91,6 +92,19 @@ def test_store_failures_and_standbys_are_this_node_s() -> None:
         assert found["elastic_standbys gpu-02"] == 2
         metrics.saw(StoreBack(2.0))
         assert values(metrics)["elastic_store_up"] == 1
+
+
+def test_the_time_of_this_node_is_counted_and_no_counter_goes_back() -> None:
+    with observer() as metrics:
+        assert not any(name.startswith("elastic_node_seconds") for name in values(metrics))
+        for shares in ({("waiting", "unknown"): 2_500_000}, {("waiting", "loss"): 3_000_000}):
+            metrics.saw(TimeTold(NodeRecord(node("b"), Spent(shares, run=7))))
+        found = {name: each for name, each in values(metrics).items() if name.startswith("elastic_node_seconds_total")}
+        assert found == {
+            "elastic_node_seconds_total starting failure gpu-02": 0,
+            "elastic_node_seconds_total waiting unknown gpu-02": 2.5,
+            "elastic_node_seconds_total waiting loss gpu-02": 3,
+        }
 
 
 @pytest.mark.parametrize(("seconds", "place"), [(0.0, 0), (BOUNDS_S[0], 0), (0.02, 1), (5_000.0, len(BOUNDS_S))])

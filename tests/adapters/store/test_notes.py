@@ -90,7 +90,9 @@ def test_where_the_time_of_a_node_went_is_read_as_it_was_written_and_is_bounded(
     assert read and all(bucket.isprintable() for bucket, _ in read.own.shares)
 
 
-TIME = b'{"node":["a",1],"shares":[],"run":0,"trains":false,"taken":[],"gone":0,"last":[],"part":0,"ended":false}'
+TIME = (
+    b'{"node":["a",1],"shares":[],"run":0,"trains":false,"taken":[],"gone":0,"last":[],"part":0,"ended":false,"at":0}'
+)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +109,7 @@ TIME = b'{"node":["a",1],"shares":[],"run":0,"trains":false,"taken":[],"gone":0,
         (b'"node":["a",1]', b'"node":["a\\n",1]'),
         (b'"run":0', b'"run":-1'),
         (b'"ended":false', b'"ended":0'),
-        (b'"ended":false}', b'"ended":false}' + b" " * TIME_BYTES_MAX),
+        (b'"at":0}', b'"at":0}' + b" " * TIME_BYTES_MAX),
     ],
 )
 def test_what_is_no_time_of_a_node_is_none(of: bytes, becomes: bytes) -> None:

@@ -13,6 +13,7 @@ from worlds import arrived, edited, node, register, running
 from elastic.core.evolving import evolve
 from elastic.core.goodput import Kind, NodeRecord, Spent, by_kind, job_time, spent, whole
 from elastic.core.goodput.record import (
+    EVERY,
     GONE_MAX,
     HELD_BEATS,
     SHORT,
@@ -20,6 +21,7 @@ from elastic.core.goodput.record import (
     Keeper,
     few,
     grown,
+    lasting,
     looked,
     record,
     told,
@@ -117,6 +119,13 @@ def test_of_too_many_shares_the_longest_are_told_and_the_others_by_their_cause()
 def test_what_is_short_is_not_told() -> None:
     assert not JobTime({TRAINED: SHORT - 1}).is_told
     assert JobTime({TRAINED: SHORT - 1, WAITED: 1}).is_told
+
+
+def test_a_run_lasts_until_now_and_no_longer_than_a_record_may_be_old() -> None:
+    mine = record(Keeper(A), Spent({WAITED: 5}, run=10), at=1_000)
+    for now, run in ((1_000, 10), (1_100, 110), (900, 10), (10 * EVERY, 10 + EVERY)):
+        assert lasting(mine, now).own == Spent({WAITED: 5}, run)
+    assert lasting(evolve(mine, at=0), 1_000).own.run == 10
 
 
 def test_no_counter_goes_back() -> None:
