@@ -196,15 +196,19 @@ class NodeCheck:
 
     command: tuple[str, ...]
     timeout: float = 60.0
+    every: float | None = None
+    """It runs while the job runs, with this many seconds from one run to the next; None: it runs before the node joins."""
 
 
 @frozen
 class DrainSettings:
-    """They tell what drains this node from its own host: a signal or a file. It must be gone `deadline_s` later."""
+    """They tell what drains this node from its own host: a signal, a file, a check. It must be gone `deadline_s` later."""
 
     signal: signal.Signals | None = None
     file: str | None = None
     deadline_s: float = 120.0
+    check: NodeCheck | None = None
+    """The command that checks this node while the job runs; None for no check."""
 
     @property
     def ignored(self) -> Signals | None:

@@ -111,7 +111,9 @@ def _drain(options: LaunchOptions) -> DrainSettings:
     signum = options.drain_signal
     if signum is not None and signum in options.signals_to_handle:
         raise Mistake(f"--drain-signal={signum.name}: --signals-to-handle has it too; leave it out of one of them")
-    return DrainSettings(signum, options.drain_file, options.drain_deadline)
+    check = options.watch_check
+    watch = NodeCheck(check, options.node_check_timeout, options.watch_check_every) if check else None
+    return DrainSettings(signum, options.drain_file, options.drain_deadline, watch)
 
 
 def standby_settings(options: LaunchOptions, program: Program | Function) -> StandbySettings | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import Enum
 from typing import assert_never
 
 from ..core.group import Outcome, Stopped
@@ -16,6 +18,30 @@ UNFIT = 4
 DRAINED = 5
 FRUITLESS = 6
 SIGNALLED = 128
+
+
+class Answer(Enum):
+    """What a supervisor does when an agent has ended."""
+
+    NOTHING = "nothing"
+    END = "start nothing: a new start would end the same way"
+    AGAIN = "start it again after a pause, longer each time"
+    ELSEWHERE = "start one on another host"
+    ASK = "start it again if nobody stopped it"
+
+
+EXITS: Mapping[str, tuple[str, Answer]] = {
+    f"{SUCCEEDED}": ("the job succeeded", Answer.NOTHING),
+    f"{FAILED}": ("the job failed, or was cancelled", Answer.END),
+    f"{USAGE}": ("a mistake in the command line", Answer.END),
+    f"{RENDEZVOUS}": ("no seat in the job, or its store is gone", Answer.AGAIN),
+    f"{UNFIT}": ("this node is unfit: by a check, its failures or its losses", Answer.ELSEWHERE),
+    f"{DRAINED}": ("this node was drained", Answer.ELSEWHERE),
+    f"{FRUITLESS}": ("the job made no progress", Answer.END),
+    f"{SIGNALLED}+n": ("stopped by signal n", Answer.ASK),
+}
+"""Each exit code of `elastic launch`: what it says, and what its supervisor does. README, docs/operate.md and the help have
+this table."""
 
 
 def exit_code(outcome: Outcome, is_again: bool = False) -> int:

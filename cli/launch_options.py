@@ -136,6 +136,10 @@ class LaunchOptions:
         "Set a node aside that was the first cause of K failures within S seconds, while the others are enough. It comes "
         "back after S seconds, and after twice as long each further time. [default: it stays]"
     )
+    leave_after: FailureLimit | None = FAILURES.option("K/S", values.node_failures, own=True)(
+        "Let a node that was the first cause of K failures within S seconds leave: its agent ends with 4, and something "
+        "else is to replace it. [default: it stays]"
+    )
     give_up_after: int | None = FAILURES.option("K", values.rounds, own=True)(
         "End the job with exit code 6 when K rounds in a row were ended by a lost node or its return, or by a failure, and "
         "none of them grew as old as --progress-after. 0: never. [default: 20, and failures do not count]"
@@ -175,7 +179,15 @@ class LaunchOptions:
         "checks load, memory and disks, python -m elastic.examples.node_check.gpus the GPUs."
     )
     node_check_timeout: float = FAILURES.option("S", values.some_seconds, default=60, own=True)(
-        "How long that program may take. Then it is killed, and the node joins with a warning."
+        "How long that program may take. Then it is killed, and the node joins with a warning. A --watch-check has the same "
+        "limit."
+    )
+    watch_check: tuple[str, ...] | None = FAILURES.option("COMMAND", values.command, own=True)(
+        "A program that checks this node while the job runs. Exit code 1, and one that takes longer than its limit: the "
+        "node is drained, must be gone after --drain-deadline, and its agent ends with 4. Another exit code: a warning."
+    )
+    watch_check_every: float = FAILURES.option("S", values.some_seconds, default=60, own=True)(
+        "How long after one such check, or after the start, the next one begins."
     )
     hang_timeout: float | None = FAILURES.option("S", values.some_seconds, own=True)(
         "Suspect a hang when no worker of this node makes progress for so long: calls elastic.progress(), or prints to a "
@@ -297,8 +309,10 @@ def _without_effect(options: LaunchOptions) -> Iterator[tuple[str, str]]:
         yield "standby", "only a Python program has imports; leave it out"
     if options.no_python or (options.standby is None and not options.show_preload):
         yield "preload", "only standbys import it; write --standby too, or leave it out"
-    if options.node_check is None:
+    if options.node_check is None and options.watch_check is None:
         yield "node_check_timeout", "no check is run; write --node-check=COMMAND too, or leave it out"
+    if options.watch_check is None:
+        yield "watch_check_every", "no check is run; write --watch-check=COMMAND too, or leave it out"
     if options.hang_timeout is None:
         yield "on_hang", "nobody looks for hangs; write --hang-timeout=S too, or leave it out"
     if not options.is_static:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from .abbreviations import in_full
+from .exit_codes import EXITS
 from .launch_options import SECTIONS
 from .option import Command, Option
 
-EPILOG = """\b
+_TEXT = """\b
 Everything after SCRIPT belongs to the script. ${local_rank} in an argument becomes the worker's.
 \b
   elastic launch --nproc-per-node=4 train.py --epochs 10
@@ -21,10 +22,9 @@ OMP_NUM_THREADS is set to 1 if it is not set and the node has several workers.
 When a worker fails, all are stopped and, while --max-restarts allows it, started again within milliseconds.
 A worker's whole process group dies with it, and all of them die with this command, whatever kills it.
 \b
-Exit codes:  0 succeeded · 1 failed · 2 a mistake in the command line · 3 the rendezvous or its store
-             4 this node is unfit · 5 this node was drained · 6 no progress: do not start the job again
-             128+n stopped by signal n
 """
+_EXITS = "\n  ".join(f"{code} {means}: {answer.value}" for code, (means, answer) in EXITS.items())
+EPILOG = f"{_TEXT}Exit codes:  {_EXITS}\n"
 
 
 class Manual(Command):

@@ -56,8 +56,10 @@ def rendezvous_settings(options: LaunchOptions) -> rendezvous.Settings:
     if options.rdzv_conf.get("store_type", "").lower() == "file":
         raise Mistake("--rdzv-conf: store_type=file: a file cannot be a job's store; leave it out")
     spans = {"overdue_timeout": options.grace + AFTER_THE_GRACE_S, "leased": options.uses_etcd, **_spans(options)}
-    if options.max_node_failures is not None:
-        spans["max_node_failures"] = options.max_node_failures
+    if options.max_node_failures and options.leave_after:
+        raise Mistake("--leave-after and --max-node-failures: a node leaves or is set aside; leave one of them out")
+    if limit := options.leave_after or options.max_node_failures:
+        spans["max_node_failures"] = evolve(limit, leaves=True if options.leave_after else None)
     if options.last_call is not None:
         spans["last_call_timeout"] = options.last_call
     asked, progress_after = options.give_up_after, options.progress_after

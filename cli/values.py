@@ -279,7 +279,7 @@ def node_failures(text: str) -> FailureLimit:
         return FailureLimit(int(match[1]), some_seconds(match[2])) if match else FailureLimit(0, 1.0)
     except ValueError:
         raise ValueError(
-            f"write K/S, K failures (1 to {FAILURES_MAX}) within S seconds (more than 0), like --max-node-failures=3/600"
+            f"write K/S, K failures (1 to {FAILURES_MAX}) within S seconds (more than 0), like 3/600"
         ) from None
 
 

@@ -15,7 +15,7 @@ from .rendezvous.actions import Drain
 from .rendezvous.agenda import Request
 from .rendezvous.apply import is_sooner
 from .rendezvous.state import AWAY, Status, known_as
-from .world import NAME_MAX, Ending, Generation, Life, Node, Profile, Verdict, Why, World, came_in
+from .world import NAME_MAX, Ending, Generation, Life, Node, Notice, Profile, Verdict, Why, World, came_in
 
 CAME_LATE = "the job had succeeded before this node came"
 
@@ -39,6 +39,8 @@ def heard(told: Told, now: float) -> group.Event | None:
             return group.Gone(now) if handler in (handlers.leave, handlers.close) else None
         case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
             return _closed(told.held, verdict, now)
+        case Raise(Fail(Why.UNFIT), text):
+            return group.Noticed(Notice(told.held.settings.leave_timeout, text[:NAME_MAX]), now, known=True, unfit=True)
         case Raise(failure, text):
             return group.Refused(failure.why, text, now)
         case other:

@@ -230,7 +230,7 @@ class Why(Enum):
     LOOPBACK = "a loopback address"
     """Nodes of several hosts cannot meet where one of them has an address that leads each host to itself."""
     UNFIT = "unfit"
-    """The check of this node says that no worker may run on it, or its workers cannot be started."""
+    """A check of this node says that no worker may run on it, it has failed too often, or its workers cannot be started."""
     ILLEGAL = "illegal state"
     """The register holds a state that no node may write."""
 

@@ -34,6 +34,7 @@ from .parts import (
     made_processes,
     made_standbys,
     made_standstill_watch,
+    made_watch_check,
     made_watchdogs,
 )
 from .peers import Peers
@@ -75,7 +76,7 @@ class Effects:
         self.prepare = processes.prepare
         self.board = made_board(shared)
         self.drain_file = made_drain_file(shared)
-        self.checks = made_checks(shared)
+        self.checks, self.watch_check = made_checks(shared), made_watch_check(shared)
         self.hangs = made_hang_watch(shared, lambda world: peers.absent(agent(), world))
         self._standstill: StandstillWatch | None = None
         self._spawner = spawner
@@ -94,7 +95,7 @@ class Effects:
     @property
     def parts(self) -> Sequence[Part]:
         """Return the parts in the order in which they start. The watchdogs are started before all others."""
-        hangs, drain_file = self.hangs, self.drain_file
+        hangs, drain_file, watch_check = self.hangs, self.drain_file, self.watch_check
         return (
             *([Part(self._orphans.kill)] if self._orphans else []),
             *([Part(self.board.close)] if self.board else []),
@@ -103,6 +104,7 @@ class Effects:
             Part(self.ends.close),
             Part(self.workers.close),
             *([Part(self.checks.close)] if self.checks else []),
+            *([Part(watch_check.close, watch_check.start)] if watch_check else []),
             Part(self._close_standstill),
             *([Part(hangs.close, hangs.start)] if hangs else []),
             Part(partial(self.tell_of_watchdog, "watchdog stopped")),

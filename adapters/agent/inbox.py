@@ -157,10 +157,10 @@ class Inbox:
         self._signalled = True
         self.post(Signalled(signum, self._clock.now()))
 
-    def drained(self, source: str, deadline_s: float) -> None:
-        """Take the word of this host that the node must be gone. A signal's handler may call this too."""
+    def drained(self, source: str, deadline_s: float, unfit: bool | None = None) -> None:
+        """Take the word of this host that the node must be gone, or is unfit. A signal's handler may call this too."""
         notice = Notice(deadline_s, printable(source)[:NAME_MAX])
-        self.post(Noticed(notice, self._clock.now()))
+        self.post(Noticed(notice, self._clock.now(), unfit=unfit))
 
     def child_died(self, signum: int, frame: FrameType | None) -> None:
         self.post(ChildDied())

@@ -5,7 +5,7 @@ Each is made here from the settings, or is None. Its module is imported only the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -122,8 +122,32 @@ def made_checks(shared: Shared) -> NodeChecks | None:
     def checked(is_fit: bool, text: str) -> None:
         shared.inbox.post(Checked(is_fit, text, shared.clock.now()))
 
-    environment = shared.reaper.environment(lasting_environment(shared.settings, shared.node.slot))
-    return NodeChecks(shared.settings.node_check, environment, checked, shared.reaper.protection)
+    return NodeChecks(shared.settings.node_check, _environment(shared), checked, shared.reaper.protection)
+
+
+def made_watch_check(shared: Shared) -> NodeChecks | None:
+    """Return the checks of this node while the job runs. One that finds it unfit drains it."""
+    drain, inbox = shared.settings.drain, shared.inbox
+    if drain.check is None:
+        return None
+    from ..workers.start.node_check import NodeChecks  # no other launch needs it
+
+    told = ""
+
+    def checked(is_fit: bool, text: str) -> None:
+        nonlocal told
+        if not is_fit:
+            inbox.drained(text, drain.deadline_s, unfit=True)
+        elif text and text != told:
+            inbox.post(Remark(f"warning: {text}; this node stays"))
+        told = text
+
+    return NodeChecks(drain.check, _environment(shared), checked, shared.reaper.protection)
+
+
+def _environment(shared: Shared) -> Mapping[str, str]:
+    """Return the environment of a check of this node."""
+    return shared.reaper.environment(lasting_environment(shared.settings, shared.node.slot))
 
 
 def made_hang_watch(shared: Shared, absent: Callable[[World], Sequence[Node]]) -> HangWatch | None:

@@ -73,6 +73,7 @@ class LaunchSettings:
     master_port: int | None = DEFAULT
     max_restarts: int = DEFAULT
     max_node_failures: str | None = DEFAULT
+    leave_after: str | None = DEFAULT
     give_up_after: int | None = DEFAULT
     progress_after: float = DEFAULT
     grace: float = DEFAULT
@@ -86,6 +87,8 @@ class LaunchSettings:
     on_store_loss: values.OnStoreLoss = DEFAULT
     node_check: str | None = DEFAULT
     node_check_timeout: float = DEFAULT
+    watch_check: str | None = DEFAULT
+    watch_check_every: float = DEFAULT
     hang_timeout: float | None = DEFAULT
     on_hang: values.OnHang = DEFAULT
     signals_to_handle: str = DEFAULT

@@ -175,11 +175,14 @@ class Signalled:
 
 @frozen
 class Noticed:
-    """This node was given notice. `known`: the register has told so; else the node itself heard of it first."""
+    """This node was given notice. `known`: its client has told so; else the node heard of it on its host first."""
 
     notice: Notice
     at: float
     known: bool = False
+    unfit: bool | None = None
+    """True: the node is found unfit, as the notice's source says, so its agent ends as one that is to be replaced. A trace
+    leaves out None."""
 
 
 @frozen
@@ -548,6 +551,8 @@ class Deadline:
 
     notice: Notice
     gone_by: float
+    unfit: str = ""
+    """Why the node is unfit, if it leaves for that."""
 
 
 class LeaveReason(Enum):
@@ -711,8 +716,13 @@ class Group:
         if self.signum is not None and not (self.verdict and self.verdict.ending is Ending.SUCCEEDED):
             return Stopped(self.signum)
         if self.verdict is None and self.is_drained and self.deadline:
-            return Drained(self.deadline.notice.source)
+            return self._drained(self.deadline)
         return self.verdict or (Unawaited() if self.is_unawaited else self.refused)
+
+    def _drained(self, deadline: Deadline) -> Drained | Refused:
+        """Return how a node that was drained has ended."""
+        unfit = Refused(Why.UNFIT, deadline.unfit, deadline.gone_by)
+        return unfit if deadline.unfit else Drained(deadline.notice.source)
 
 
 def _soonest(one: float | None, other: float | None) -> float | None:

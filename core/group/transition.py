@@ -79,6 +79,8 @@ def transition(group: Group, event: Event) -> Step:
     """Return the group after this event, and the commands in their order."""
     if isinstance(event, Raised) and not _counts(group, event):
         return group, ()
+    if isinstance(event, Noticed) and event.unfit and group.phase is not Phase.ENDED:
+        return _found_unfit(group, event)
     group = _noted(group, event)
     if isinstance(event, Beaten) and group.phase is not Phase.HELD:
         return group, ()  # by far the most; only a group that is HELD waits for one
@@ -105,6 +107,16 @@ def transition(group: Group, event: Event) -> Step:
             assert_never(other)
 
 
+def _found_unfit(group: Group, event: Noticed) -> Step:
+    """Drain this node, and put on record why it is unfit, once."""
+    was, reason = group.deadline, event.notice.source
+    after, commands = transition(group, evolve(event, unfit=None))
+    if was is not None and was.unfit:
+        return after, commands
+    assert after.deadline
+    return evolve(after, deadline=evolve(after.deadline, unfit=reason)), (RecordUnfit(reason), *commands)
+
+
 def _noted(group: Group, event: Event) -> Group:
     """Return the group with what it remembers of this event in every phase but the last."""
     match event:
@@ -129,7 +141,8 @@ def _noted(group: Group, event: Event) -> Group:
         case Reaped():
             return evolve(group, running=frozenset())
         case Noticed(notice, at) if group.deadline is None or at + notice.deadline_s < group.deadline.gone_by:
-            return evolve(group, deadline=Deadline(notice, at + notice.deadline_s))
+            unfit = group.deadline.unfit if group.deadline else ""
+            return evolve(group, deadline=Deadline(notice, at + notice.deadline_s, unfit))
         case ReadyToLeave(local_rank):
             return _advanced(group, ready=group.course.ready | {local_rank})
         case _:

@@ -49,7 +49,7 @@ def O1(judge: Judge, it: Stepped) -> Answers:
         case Stopped(signum):
             justified = signum in past.signals
         case Drained():
-            justified = past.gone_by < NEVER
+            justified = past.gone_by < NEVER and not past.unfit
         case Unawaited():
             justified = has_lasted(past.awake(past.done_at, it.at), after.settings.barrier_timeout)
         case Refused(why):
@@ -98,7 +98,7 @@ def O8(judge: Judge, it: Stepped) -> Answers:
     if not it.after.is_drained:
         return
     yield ARMED
-    past, is_drained = judge.past(it.after.node), isinstance(it.after.outcome, Drained)
+    past, is_drained = judge.past(it.after.node), isinstance(it.after.outcome, Drained | Refused)
     if is_drained and judge.excused.get(it.after.node, -NEVER) > past.noticed_at:
         yield EXCUSED
     elif is_drained and it.at > past.gone_by + SLACK_S:

@@ -59,7 +59,7 @@ class Past:
     unstartable: bool = False
     """It could not start its workers, and a restart cannot help."""
     unfit: bool = False
-    """Its check found it unfit."""
+    """A check found it unfit, or it has failed or was lost too often."""
     is_checked: bool = False
     """A check found it fit, and no failure of its own has ended a round since."""
     asks_whose: bool = False
@@ -142,6 +142,7 @@ class Past:
         elif isinstance(event, Noticed):
             self.gone_by = min(self.gone_by, at + event.notice.deadline_s)
             self.noticed_at = min(self.noticed_at, at)
+            self.unfit |= bool(event.unfit)
         elif isinstance(event, ReadyToLeave):
             self.ready.add(event.local_rank)
         if fact.after.phase is not fact.before.phase:

@@ -103,6 +103,14 @@ def _is_superseded(held: Held, state: RendezvousState, profile: Profile) -> bool
     return is_later and (held.mine is not None or not _is_behind(held, state, profile))
 
 
+def _fails_too_often(held: Held) -> bool:
+    """Return True if a node that is to leave for its failures has ended enough rounds by them within its window."""
+    limit, times = held.settings.max_node_failures, held.failed_at
+    if limit is None or not limit.leaves:
+        return False
+    return any(sum(0 <= last - at <= limit.within for at in times) >= limit.failures for last in times[-1:])
+
+
 def _last_start(me: Node, state: RendezvousState) -> Node | None:
     later = (each for each in state.seats if each.slot == me.slot and each.incarnation > me.incarnation)
     return max(later, default=None)
@@ -124,6 +132,11 @@ REFUSALS: Mapping[Why, RefusalLaw] = {
         lambda held, state, profile: state.limits != held.settings.limits,
         "is refused for its limits, which are the job's",
         "takes a seat in a job of other limits",
+    ),
+    Why.UNFIT: RefusalLaw(
+        lambda held, state, profile: _fails_too_often(held),
+        "leaves as unfit, and has not failed too often",
+        "takes a seat, and has failed too often",
     ),
     Why.BEHIND: RefusalLaw(_is_behind, "succeeds a later start that may live, or is not there"),
     Why.SUPERSEDED: RefusalLaw(_is_superseded, "is refused as superseded, but no later start of its slot lives"),

@@ -198,6 +198,12 @@ class Context:
         return limit.told(len(recent) + 1, self.held.asides)
 
     @property
+    def is_unfit(self) -> bool:
+        """True if I have failed too often, and am to leave."""
+        limit = self.settings.max_node_failures
+        return limit is not None and limit.is_over(self.held.failed_at)
+
+    @property
     def returns_at(self) -> float:
         """Return when my cool-down is over, if I am set aside."""
         seen, failing = self.held.spans.get(Fact.ASIDE), self.seat.failing if self.seat else None

@@ -67,6 +67,8 @@ def join(ctx: Context, deadline: float) -> Action:
         return chore
     if ctx.seat is None and state.complete and ctx.operation.holds_back:
         return Sync(deadline)
+    if ctx.status is Status.EXPECTED and ctx.is_unfit and not state.over_budget:
+        return _goes(ctx, deadline)
     if ctx.status is Status.ASIDE and ctx.now < ctx.returns_at:
         return Sync(ctx.returns_at)
     if ctx.seat is None or ctx.status in (Status.EXPECTED, Status.ASIDE):
@@ -76,6 +78,15 @@ def join(ctx: Context, deadline: float) -> Action:
     if ctx.now >= (last_call := _last_call_at(ctx)):
         return Complete(state.round)
     return Sync(min(deadline, overdue, last_call))
+
+
+def _goes(ctx: Context, deadline: float) -> Action:
+    """Give up my seat as unfit, because of my failures, once everybody else is back: until then a death that is found may be
+    the true cause of the last one."""
+    settings = ctx.settings
+    late = ctx.due(Fact.OPEN, settings.overdue_timeout)
+    is_last = ctx.state is not None and ctx.state.expected == (ctx.me,)
+    return Fail(Why.UNFIT) if is_last or ctx.now >= late else Sync(min(deadline, late))
 
 
 def watch(ctx: Context, deadline: float) -> Action:

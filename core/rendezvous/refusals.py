@@ -155,8 +155,18 @@ def _barrier(ctx: Context, state: RendezvousState) -> tuple[Node, Profile, Profi
     return other, state.seats[other].profile, ctx.held.profile
 
 
+# --- this node itself
+
+
+def _often(ctx: Context, state: RendezvousState) -> str:
+    limit = ctx.settings.max_node_failures
+    assert limit is not None
+    return f"it was the first cause of {limit.failures} failures within {limit.within:g} s"
+
+
 REFUSALS = (
     Refusal(Why.LIMITS, lambda ctx, state: state.limits != ctx.settings.limits, _other_limits),
+    Refusal(Why.UNFIT, lambda ctx, state: ctx.is_unfit, _often),
     Refusal(
         Why.BEHIND,
         _is_behind,

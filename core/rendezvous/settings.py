@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
@@ -25,10 +26,13 @@ FAILURES_MAX = 1_000
 @frozen
 class FailureLimit:
     """How often a node may fail: with this many failures of its own within this many seconds it is set aside, if the others
-    suffice. Its first cool-down is as long, and each further one twice as long as the last."""
+    suffice. Its first cool-down is as long, and each further one twice as long as the last. One that `leaves` is unfit
+    instead, whether the others suffice or not."""
 
     failures: int = field()
     within: float = field(validator=span)
+    leaves: bool | None = None
+    """A trace leaves out None: it is set aside."""
 
     @failures.validator
     def _is_small(self, attribute: Attribute[int], value: int) -> None:
@@ -38,7 +42,12 @@ class FailureLimit:
     def told(self, failures: int, asides: int) -> Failing:
         """Return what a node tells: how often it has failed within the window, and how often it was set aside before."""
         cooldown_s = pause_s(asides + 1, self.within, COOLDOWN_MAX_S)
-        return Failing(failures, cooldown_s if failures >= self.failures else 0.0)
+        return Failing(failures, cooldown_s if failures >= self.failures and not self.leaves else 0.0)
+
+    def is_over(self, failed_at: Sequence[float]) -> bool:
+        """Return True if a node leaves whose last failures were at these times."""
+        last = failed_at[-self.failures :]
+        return bool(self.leaves) and len(last) == self.failures and last[-1] - last[0] <= self.within
 
 
 class Comparison(Enum):
@@ -93,7 +102,8 @@ class Settings:
     same_program: Comparison = Comparison.NAME
     """Says by what a newcomer's program is compared with those of its role."""
     max_node_failures: FailureLimit | None = None
-    """How often a node may be the first cause of a failure before it is set aside; None: as often as the job may restart."""
+    """How often a node may be the first cause of a failure before it is set aside, or leaves; None: as often as the job may
+    restart."""
     progress_after: float = _positive(300.0)
     """A complete round that is this old makes progress: the fruitless rounds before it count no longer."""
     leased: bool = False

@@ -158,9 +158,9 @@ class Agents:
         if not self.network.waits(process, self._hears_of_it, process):
             self.loops.hears(process, Standstill(process.clock.shows(self.future.now)))
 
-    def are_noticed(self, process: Process, notice: Notice) -> None:
-        if not self.network.waits(process, self.are_noticed, process, notice):
-            self.hear(process, Noticed(notice, process.clock.shows(self.future.now)))
+    def are_noticed(self, process: Process, notice: Notice, unfit: bool | None = None) -> None:
+        if not self.network.waits(process, self.are_noticed, process, notice, unfit):
+            self.hear(process, Noticed(notice, process.clock.shows(self.future.now), unfit=unfit))
 
     def hear(self, process: Process, event: Event) -> None:
         now = process.clock.shows(self.future.now)

@@ -12,6 +12,7 @@ from attrs import define
 
 from ..group.state import SIGKILL
 from ..properties.facts import Failed, Reaped
+from ..world import Notice
 from .agents import Agents
 from .future import Future
 from .kinds import Kind, Needs
@@ -171,6 +172,7 @@ ON_NODE: Mapping[Kind, Callable[[Faults, Process, float], object]] = {
     Kind.SUCCEED: lambda self, process, _: self.agents.workers.succeed(process),
     Kind.HANG: lambda self, process, _: self.agents.stand_still(process),
     Kind.DRAIN: lambda self, process, _: self.agents.are_signalled(process, 15),
+    Kind.FIND_UNFIT: lambda self, process, span: self.agents.are_noticed(process, Notice(span, "a check"), unfit=True),
 }
 """What a fault does to a node, beside the mark that it may leave there."""
 ON_STORE: Mapping[Kind, Callable[[Faults, float], None]] = {

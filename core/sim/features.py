@@ -54,8 +54,8 @@ def _targeted(choose: Choose, setting: Setting) -> Mapping[str, Any]:
 
 
 def _strictly(choose: Choose, setting: Setting) -> Mapping[str, Any]:
-    """Draw the window of the failures, with restarts enough for them."""
-    return {"window": one(choose, (8.0, 30.0)), "restarts": max(setting.restarts, 3)}
+    """Draw the window of the failures, with restarts enough for them, and if a node that fails too often leaves."""
+    return {"window": one(choose, (8.0, 30.0)), "restarts": max(setting.restarts, 3), "leaves": choose(2)}
 
 
 def _alone(choose: Choose, setting: Setting) -> Mapping[str, Any]:

@@ -234,6 +234,17 @@ class Kind(Enum):
     )
     """An operator drains any node that the register names, dead or gone perhaps, or one that it names no longer: it must be
     gone this many seconds later."""
+    FIND_UNFIT = (
+        "find-unfit",
+        Row(
+            pool=Pool.NOTICES,
+            needs=Needs.NOTICES,
+            spans=(0.5, 3.0, 8.0),
+            slowed=True,
+            recovery=("leave", "stop", "gather", "grow"),
+        ),
+    )
+    """The check of the node while its job runs finds it unfit: it is drained, and must be gone this many seconds later."""
     UNFIT = "unfit", _check(2, ("leave", "gather"))
     """The node's next check finds it unfit."""
     HANG_CHECK = "hang-check", _check()

@@ -144,6 +144,8 @@ class Setting:
     """With this many failures of its own within the window a node is set aside. 0: never."""
     window: float = 8.0
     """The window of those failures, and the first cool-down."""
+    leaves: int = field(default=0, validator=_no_or_yes)
+    """1: it leaves instead, as unfit."""
     checks: int = field(default=0, validator=_no_or_yes)
     """1: a check of each node decides if it joins."""
     notices: int = field(default=1, validator=_no_or_yes)
@@ -216,11 +218,15 @@ class Setting:
             helping_above=self.helping,
             leased=self.backend is Backend.LEASE,
             barrier_timeout=self.barrier or math.inf,
-            max_node_failures=FailureLimit(self.node_failures, self.window) if self.node_failures else None,
+            max_node_failures=self._failure_limit if self.node_failures else None,
             party_timeout=self.party_wait,
             same_program=Comparison.ARGUMENTS if self.named > 1 else Comparison.NAME,
             **({"progress_after": PROGRESS_BEATS * self.interval} if self.give_up else {}),
         )
+
+    @property
+    def _failure_limit(self) -> FailureLimit:
+        return FailureLimit(self.node_failures, self.window, True if self.leaves else None)
 
     @property
     def group(self) -> GroupSettings:

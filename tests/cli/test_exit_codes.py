@@ -7,18 +7,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from elastic.cli import exit_codes, manual
-from elastic.cli.exit_codes import exit_code
+from elastic.cli.exit_codes import EXITS, SIGNALLED, exit_code
 from elastic.cli.main import run
 from elastic.cli.root import LATER
-from elastic.core.group import Stopped
-from elastic.core.group.state import Refused
+from elastic.core.group import Outcome, Stopped
+from elastic.core.group.state import Drained, Refused, Unawaited
 from elastic.core.world import Ending, Node, Verdict, Why
 
 ME = Node("n", 1)
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("why", Why)
@@ -39,12 +41,20 @@ def test_an_agent_stopped_by_signal_n_is_128_plus_n(signum: signal.Signals) -> N
     assert exit_code(Stopped(signum)) == 128 + signum
 
 
-def test_the_manual_names_every_exit_code() -> None:
+def test_the_table_has_every_exit_code_and_so_have_the_manual_and_the_pages() -> None:
+    codes = {code for name, code in vars(exit_codes).items() if name.isupper() and isinstance(code, int)}
+    assert {int(code.partition("+")[0]) for code in EXITS} == codes and len(codes) == 8
     told = manual.EPILOG.partition("Exit codes:")[2]
-    codes = [
-        str(code) for name, code in vars(exit_codes).items() if name.isupper() and name not in ("SIGNALLED", "USAGE")
-    ]
-    assert len(codes) == 6 and all(f" {code} " in told for code in (*codes, "2", "128+n"))
+    for code, (means, answer) in EXITS.items():
+        assert f"  {code} {means}: {answer.value}\n" in told
+        for page in ("README.md", "docs/operate.md"):
+            assert f"\n| {code} | {means} | {answer.value} |\n" in (ROOT / page).read_text()
+
+
+def test_each_outcome_has_a_row_in_the_table() -> None:
+    ends: list[Outcome] = [Unawaited(), Drained("x"), Stopped(9), *(Refused(why, "", 0.0) for why in Why)]
+    codes = {exit_code(each) for each in (*ends, *(Verdict(ending, 0, ME, Why.FAILED) for ending in Ending))}
+    assert {f"{code}" if code < SIGNALLED else "128+n" for code in codes} | {"6"} == EXITS.keys()
 
 
 @pytest.mark.parametrize("command", ["launch", *LATER])

@@ -120,6 +120,9 @@ def test_the_check_of_a_node_is_a_program_with_its_arguments(settings: Parse) ->
     made = settings("--node-check=sh -c 'exit 1'", "--node-check-timeout=5", "x")
     assert made.node_check == NodeCheck(("sh", "-c", "exit 1"), 5.0) and made.group.checks
     assert settings("x").node_check is None and settings("x").group.checks is None
+    watches = settings("--watch-check=sh -c 'exit 1'", "--watch-check-every=7", "--node-check-timeout=5", "x")
+    assert watches.drain.check == NodeCheck(("sh", "-c", "exit 1"), 5.0, 7.0) and watches.group.checks is None
+    assert settings("x").drain.check is None
     for text, why in (("", "''"), ("/none/at all", "/none/at: no such file"), ("sh 'x", "No closing quotation")):
         with pytest.raises(ValueError, match=f"^{why}.*; write a program with its arguments"):
             values.command(text)
@@ -135,6 +138,7 @@ def test_the_limit_of_a_node_s_failures_is_a_number_and_a_span(settings: Parse) 
     made = settings("--max-node-failures=3/600", "x").rendezvous
     assert made.max_node_failures == FailureLimit(3, 600.0)
     assert settings("x").rendezvous.max_node_failures is None
+    assert settings("--leave-after=3/600", "x").rendezvous.max_node_failures == FailureLimit(3, 600.0, leaves=True)
 
 
 @pytest.mark.parametrize(("given", "rounds", "counts"), [("3", 3, True), ("100", 100, True), ("0", 0, False)])

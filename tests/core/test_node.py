@@ -98,6 +98,7 @@ VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
         (watch, VERDICT, Closed(VERDICT, 7.0)),
         (join, Raise(Fail(Why.CLOSED, VERDICT)), Closed(VERDICT, 7.0)),
         (join, Raise(Fail(Why.TIMEOUT), "why"), Refused(Why.TIMEOUT, "why", 7.0)),
+        (join, Raise(Fail(Why.UNFIT), "why"), Noticed(Notice(5.0, "why"), 7.0, known=True, unfit=True)),
         (leave, Settled(), Gone(7.0)),
         (close, Settled(), Gone(7.0)),
         (done, Settled(), None),

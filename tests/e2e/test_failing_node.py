@@ -67,3 +67,26 @@ def test_a_job_that_needs_the_node_keeps_it(tcpstore_job: Jobs, tmp_path: Path) 
     assert codes(ended) == [0, 0]
     assert not any("set aside" in out.err for out in ended)
     assert (made.report("a")["restarts"], made.report("a")["set_aside"]) == (2, [])
+
+
+def test_a_node_that_fails_too_often_leaves_with_4_and_a_spare_takes_its_place(
+    tcpstore_job: Jobs, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(FAILS_TWICE_ON_B)
+    made = tcpstore_job("2", "--max-restarts=5", "--leave-after=2/600")
+    a, b = made.nodes("ab", program=(script,))
+    for round in (0, 1):
+        assert {in_round(agent, round) for agent in (a, b)} == {"begins 2"}
+        b.open_gate(round)
+    left = b.ends()
+    assert left.code == 4
+    why = "it was the first cause of 2 failures within 600 s"
+    assert any(f"this node stays out of job {made.run_id}: {why}" in line for line in left.lines)
+    c = made.node("c", program=(script,))
+    assert {in_round(agent, 2) for agent in (a, c)} == {"begins 2"}
+    for agent in (a, c):
+        agent.open_gate(2)
+    assert codes([a.ends(), c.ends()]) == [0, 0]
+    assert [(each["node"].partition("#")[0], each["reason"]) for each in made.report("a")["unfit"]] == [("b", why)]
+    assert made.report("a")["restarts"] == 2

@@ -15,6 +15,8 @@ import yaml
 from jobs import codes, run
 from launches import ELASTIC, PROGRAMS, Launch, Launcher, launcher
 
+from elastic.cli.exit_codes import EXITS, Answer
+
 FOLDER = Path(__file__).parents[2] / "examples/kubernetes"
 MANIFESTS = {
     f"{file.name} {each['kind']}": each
@@ -59,6 +61,16 @@ def test_both_jobs_run_the_same_node_but_for_the_place_of_the_store() -> None:
     job, part = (dict(spec) for spec in (JOB["spec"], jobs()["nodes"]))
     job.pop("successPolicy")
     assert yaml.safe_dump(job).replace("elastic-store:", "train-store-0-0.train:") == yaml.safe_dump(part)
+
+
+@pytest.mark.parametrize("name", ["job", "nodes"])
+def test_a_job_ends_at_the_codes_after_which_no_start_helps(name: str) -> None:
+    rules = [rule for rule in jobs()[name]["podFailurePolicy"]["rules"] if "onExitCodes" in rule]
+    done = {rule["action"]: rule["onExitCodes"]["values"] for rule in rules}
+    assert done == {
+        "FailJob": [int(code) for code, (_, answer) in EXITS.items() if answer is Answer.END],
+        "Ignore": [5],
+    }
 
 
 def test_a_pod_has_longer_to_end_than_its_node_to_leave() -> None:

@@ -22,6 +22,8 @@ from elastic.core.group.state import (
     ReadyToLeave,
     Reaped,
     Record,
+    RecordUnfit,
+    Refused,
     Signal,
     Signalled,
     Stopped,
@@ -56,6 +58,35 @@ def test_a_later_notice_changes_nothing_and_a_sooner_one_does() -> None:
     assert (sooner.goes_at, sooner.deadline) == (10.0, Deadline(noticed(40.0).notice, 41.0))
     assert commands_ == (Tell(Notice(40.0, "a test"), 10.0, 41.0),)
     assert transition(group, noticed(40.0, at=10.0))[0].deadline == Deadline(noticed(40.0).notice, 50.0)
+
+
+UNFIT = Noticed(TOLD.notice, 0.0, unfit=True)
+
+
+def test_a_node_that_is_found_unfit_is_drained_and_ends_as_unfit() -> None:
+    drains = Drain(led().node, TOLD.notice)
+    assert told(led(*RUN), UNFIT) == (Phase.RUNNING, (RecordUnfit("a test"), drains, TOLD))
+    assert transition(led(*RUN), UNFIT)[0].goes_at == led(*RUN, noticed()).goes_at
+    gone = led(*RUN, UNFIT, ReadyToLeave(0, 2.0), ReadyToLeave(1, 2.0), exited(0), exited(1), Gone(4.0))
+    assert isinstance(gone.outcome, Refused) and (gone.outcome.why, gone.outcome.text) == (Why.UNFIT, "a test")
+    assert transition(gone, UNFIT) == (gone, ())
+
+
+def test_a_node_is_put_on_record_as_unfit_once_and_a_sooner_notice_does_not_make_it_fit() -> None:
+    group = led(*RUN, UNFIT)
+    assert told(group, Noticed(Notice(60.0, "again"), 1.0, unfit=True)) == (Phase.RUNNING, ())
+    sooner, commands_ = transition(group, noticed(40.0, at=1.0))
+    assert commands_ == (Tell(Notice(40.0, "a test"), 10.0, 41.0),)
+    assert sooner.deadline == Deadline(noticed(40.0).notice, 41.0, "a test")
+
+
+def test_a_drained_node_that_is_found_unfit_later_ends_as_unfit() -> None:
+    after, commands_ = transition(led(*RUN, noticed()), Noticed(Notice(60.0, "a check"), 5.0, unfit=True))
+    assert commands_ == (RecordUnfit("a check"),) and after.deadline == Deadline(TOLD.notice, 60.0, "a check")
+
+
+def test_a_node_without_a_world_that_is_unfit_leaves_at_once() -> None:
+    assert told(led(), UNFIT) == (Phase.LEAVING, (RecordUnfit("a test"), Leave()))
 
 
 def test_it_leaves_when_all_its_workers_are_ready() -> None:

@@ -22,6 +22,7 @@ from elastic.core.group.state import (
     Event,
     Failures,
     Gone,
+    Noticed,
     Over,
     ReadyToLeave,
     Refused,
@@ -54,6 +55,7 @@ from elastic.core.rendezvous import (
     Drain,
     Edit,
     Evict,
+    FailureLimit,
     Held,
     Leave,
     Limits,
@@ -200,6 +202,16 @@ def test_a_refusal_has_its_reason_in_the_register(right: GaveUp, wrong: GaveUp) 
     assert broken(wrong) == "O2"
 
 
+def test_a_node_leaves_as_unfit_exactly_if_it_has_failed_too_often() -> None:
+    settings = Settings(max_node_failures=FailureLimit(2, 60.0, leaves=True))
+    held = evolve(holding("a", running("b c"), settings), failed_at=(1.0, 2.0))
+    right = GaveUp(held, join, Why.UNFIT, 3.0, 3.0)
+    assert broken(right) is None
+    for wrong in (evolve(held, failed_at=(1.0, 62.0)), evolve(held, settings=Settings())):
+        assert broken(evolve(right, held=wrong)) == "O2"
+    assert broken(Decided(held, Arrive(profile("a")), 3.0)) == "O2"
+
+
 OF_ITS_SLOT = {Why.BEHIND, Why.SUPERSEDED}
 """The refusals for a later start of the node's slot: that one has the seat, so there is none to take in spite of them."""
 
@@ -235,6 +247,15 @@ def test_an_agent_ends_as_unfit_only_by_the_word_of_its_check() -> None:
     unfit = steps(Checked(False, "text", 1.0), Gone(2.0), settings=GroupSettings(checks=True))
     assert broken(*unfit) is None
     assert broken(unfit[-1]) == "O1"
+
+
+def test_a_drained_node_that_was_found_unfit_ends_as_unfit() -> None:
+    found = steps(ready(), Noticed(Notice(9.0, "a check"), 1.0, unfit=True), Gone(2.0))
+    assert broken(*found) is None
+    last = stepped(found[-1])
+    assert last.after.deadline
+    drained = evolve(last.after, deadline=evolve(last.after.deadline, unfit=""))
+    assert broken(*found[:-1], evolve(last, after=drained)) == "O1"
 
 
 TOLD = Signalled(15, 1.0)

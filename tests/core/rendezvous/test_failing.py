@@ -31,6 +31,7 @@ from elastic.core.rendezvous import (
     End,
     Ended,
     Evict,
+    Fail,
     Failing,
     FailureLimit,
     Held,
@@ -539,3 +540,46 @@ def test_people_read_who_is_set_aside_and_why() -> None:
 def test_every_edit_but_a_failure_leaves_a_seat_without_failures() -> None:
     edits: tuple[Edit, ...] = (End(0, Why.FENCED), Leave(), Evict(nodes("a")))
     assert not [name(who) for edit in edits for who, its in edited(THREE, "b", edit).seats.items() if its.failing]
+
+
+# --- a node that leaves instead of being set aside
+
+LEAVES = FailureLimit(2, 60.0, leaves=True)
+CHARGED = failed(THREE, "b", Failing(2))
+
+
+def leaving(state: RendezvousState, *failed_at: float, late_since: float | None = None) -> Held:
+    """Return what node b holds of this state, whose failures were at these times."""
+    held = evolve(holding("b", state, Settings(state.limits, max_node_failures=LEAVES), 0.0), failed_at=failed_at)
+    return held if late_since is None else saw(held, state, late_since, late_since)
+
+
+def test_a_node_that_is_to_leave_tells_no_cool_down() -> None:
+    assert told(evolve(leaving(THREE, 5.0), mine=THREE.world_id), 10.0) == Failing(2)
+    assert ASIDE.census[Status.ASIDE] and not arrived(CHARGED, "a b c").census[Status.ASIDE]
+
+
+def test_it_leaves_once_all_others_are_back_since_a_death_may_explain_its_last_failure() -> None:
+    both = leaving(CHARGED, -20.0, 40.0)
+    assert isinstance(action(join, both, 41.0), Sync)
+    back = arrived(CHARGED, "a c")
+    assert action(join, leaving(back, 1.0, 61.0), 62.0) == Fail(Why.UNFIT)
+    for failed_at in ((1.0, 61.5), (61.0,)):
+        assert isinstance(action(join, leaving(back, *failed_at), 62.0), Arrive)
+
+
+def test_it_waits_for_the_others_no_longer_than_they_may_take() -> None:
+    held = leaving(CHARGED, 1.0, 2.0, late_since=3.0)
+    until = action(join, held, 3.0)
+    assert isinstance(until, Sync) and 45.0 <= until.until <= 48.0
+    assert action(join, held, until.until) == Fail(Why.UNFIT)
+
+
+def test_a_failure_that_ends_the_job_ends_it_as_ever() -> None:
+    last = arrived(failed(running("a b c", "1:3"), "b", Failing(2)), "a c")
+    assert isinstance(action(join, leaving(last, 1.0, 2.0), 3.0), Arrive)
+
+
+def test_one_that_has_lost_its_seat_is_refused() -> None:
+    without = edited(arrived(CHARGED, "a c"), "a", Evict(nodes("b")))
+    assert action(join, leaving(without, 1.0, 2.0), 3.0) == Fail(Why.UNFIT)

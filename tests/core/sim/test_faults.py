@@ -420,6 +420,15 @@ def test_a_worker_that_is_killed_has_failed() -> None:
     assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
 
 
+def test_a_node_that_is_found_unfit_at_work_is_drained_and_ends_as_unfit() -> None:
+    made = then(world("start a", "start b", "start c", "pass 3"), "find-unfit b 8", "pass 1")
+    assert at(made, "b").group.deadline is not None and at(made, "b").group.phase is Phase.RUNNING
+    b = made.by_slot["b"][-1]
+    then(made, "pass 9")
+    assert isinstance(b.group.outcome, GivenUp) and b.group.outcome.why is Why.UNFIT
+    converges(made)
+
+
 # --- the table of operations
 
 

@@ -141,6 +141,59 @@ def test_the_end_of_the_agent_ends_a_check(tmp_path: Path) -> None:
     assert not is_alive(int(file.read_text())) and told.get(timeout=TIMEOUT_S)[0]
 
 
+def watched(tmp_path: Path, program: str, timeout: float = TIMEOUT_S) -> tuple[bool, str]:
+    """Return the first finding of a check that goes on, other than that all is well."""
+    told = SimpleQueue[tuple[bool, str]]()
+    command = (sys.executable, "-c", program)
+    settings, environment = NodeCheck(command, timeout, every=0.01), {"HERE": str(tmp_path)}
+    checks = NodeChecks(settings, environment, lambda *each: told.put(each))
+    try:
+        checks.start()
+        while (found := told.get(timeout=2 * TIMEOUT_S)) == (True, ""):
+            pass
+        return found
+    finally:
+        checks.close()
+
+
+FOURTH = """
+import os
+with open(f"{os.environ['HERE']}/ran", "a+") as ran:
+    ran.write("x")
+    ran.flush()
+    ran.seek(0)
+    often = len(ran.read())
+"""
+
+
+def test_a_check_goes_on_until_it_finds_the_node_unfit(tmp_path: Path) -> None:
+    fourth = f"{FOURTH}\nif often == 4: print('no disk')\nraise SystemExit(often == 4)"
+    assert watched(tmp_path, fourth) == (False, "no disk")
+    assert (tmp_path / "ran").read_text() == "xxxx"
+
+
+def test_one_that_hangs_beside_workers_finds_the_node_unfit(tmp_path: Path) -> None:
+    limit = "the watch check did not end within 0.2 s (--node-check-timeout)"
+    assert watched(tmp_path, "import time; time.sleep(1e6)", 0.2) == (False, limit)
+
+
+def test_one_that_says_nothing_of_the_node_is_a_warning(tmp_path: Path) -> None:
+    assert watched(tmp_path, "raise SystemExit(2)") == (True, "the watch check ended with exit code 2")
+    assert found(1, b"", "the watch check").text == "the watch check said nothing and ended with exit code 1"
+
+
+def test_a_limit_that_passes_while_the_agent_stands_still_counts_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, 100.0, 100.5, 101.1])
+    monkeypatch.setattr("elastic.adapters.workers.start.node_check.time.monotonic", lambda: next(times))
+    with subprocess.Popen(["sleep", "1000000"], stdout=subprocess.PIPE) as lives:
+        assert lives.stdout
+        pidfd = os.pidfd_open(lives.pid)
+        assert _end_of(pidfd, lives.stdout.fileno(), 1.0) is None
+        assert next(times, None) is None
+        os.close(pidfd)
+        lives.kill()
+
+
 def test_a_closed_check_starts_nothing(tmp_path: Path) -> None:
     checks = NodeChecks(NodeCheck(("touch", str(tmp_path / "ran")), 1e6), {}, lambda *each: None)
     checks.close()

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Keep one node of a job: supervise.sh elastic launch ... train.py
+# Starts the agent again after exit code 3 (no seat, or no store) and after it was killed, with a pause that grows. Every other code
+# ends the loop, which ends with it: 0, 1, 2 and 6 say that no start helps, 4 and 5 that the node's place is on another host.
+pause=${PAUSE_S:-1} stopped=
+trap 'stopped=1; kill -TERM "$pid" 2>/dev/null' TERM INT HUP
+while :; do
+    "$@" &
+    pid=$!
+    wait "$pid"
+    code=$?
+    while kill -0 "$pid" 2>/dev/null; do # a signal ended the wait, and not the agent
+        wait "$pid"
+        code=$?
+    done
+    case $code in
+        0 | 1 | 2 | 4 | 5 | 6) exit "$code" ;;
+    esac
+    [ "$stopped" ] && exit "$code"
+    echo "supervise.sh: the agent ended with $code; it starts again in $pause s" >&2
+    sleep "$pause" &
+    pid=$!
+    wait "$pid"
+    [ "$stopped" ] && exit "$code"
+    pause=$((pause < 150 ? pause * 2 : 300))
+done
