@@ -10,19 +10,23 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from attrs import Factory, define, evolve, field
 
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.store.notes import ENDED, STACKS, STANDBYS, TIMES, UNFIT
 from ..adapters.store.port import Backend, OutOfReach, StoreError
-from ..core.goodput.record import Shares, grown
 from ..core.rendezvous import RendezvousState
 from ..core.values import frozen
 from ..core.world import Node
 from .render.history import History, kept, observed, unanswered
 from .render.job import Job
 from .render.parting import LONG, NOBODY, Quiet
+
+if TYPE_CHECKING:
+    from ..core.goodput import NodeRecord
+    from ..core.goodput.record import Shares
 
 READ_EVERY_S = 1.0
 READ_LEAST_S = 0.2
@@ -159,10 +163,18 @@ class Looking:
         asked_at = self.at()
         faults, stacks = notes.faults(), tuple(notes.read(STACKS, state.present).values())
         unfit, times = notes.all(UNFIT), notes.read(TIMES, state.seats)
-        self.times = {node: grown(self.times.get(node, {}), each.own.shares) for node, each in times.items()}
+        self.times = self._grown(times)
         self._faults_at = self.at() + REST * (self.at() - asked_at)
         known, self._faults_of = job.faults if self._faults_of == state.job else (), state.job
         return evolve(job, faults=kept(known, faults), stacks=stacks, unfit=unfit, times=times)
+
+    def _grown(self, times: Mapping[Node, NodeRecord]) -> Mapping[Node, Shares]:
+        """Return where the time of each node went, none of which goes back."""
+        if not times:
+            return self.times
+        from ..core.goodput.record import grown  # a job that has just begun needs none of it
+
+        return {node: grown(self.times.get(node, {}), each.own.shares) for node, each in times.items()}
 
     def _hear(self, state: RendezvousState) -> Mapping[Node, int | None]:
         """Read the heartbeats. Raises StoreError."""

@@ -10,7 +10,6 @@ from ...adapters.report.launch_report import shares_data
 from ...adapters.terminal import printable
 from ...core.goodput import BUCKETS, NO_LOSS, TRAINING, Book, Cause, JobTime, Kind, Loss, bucket, by_kind, losses
 from ...core.goodput.record import SHORT
-from ...core.trace.plain import plain
 from ...core.world import Node
 from .text import count, shortened, table
 
@@ -190,6 +189,8 @@ def span(micros: int) -> str:
 
 def job_data(job: str, book: Book, known: Names, agents: Mapping[Node, Any]) -> Any:
     """Return a job as data. All times are whole microseconds but `began`, which is seconds since the epoch."""
+    from ...core.trace.plain import plain  # brings all that a trace may hold
+
     nodes, awaited = dict[Node, Counter[str]](), _awaited(book)
     for share, spent in book.shares.items():
         nodes.setdefault(share.node, Counter())[bucket(book, share)] += spent
@@ -212,6 +213,8 @@ def job_data(job: str, book: Book, known: Names, agents: Mapping[Node, Any]) -> 
 
 
 def _loss_data(loss: Loss) -> Any:
+    from ...core.trace.plain import plain
+
     its = loss.cause
     return {
         "cause": its.kind.value,

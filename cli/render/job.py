@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, field
 
@@ -13,17 +13,17 @@ from ...adapters.report.launch_report import fruitless_as_json, job_time_data, s
 from ...adapters.report.stack_records import grouped
 from ...adapters.store.notes import EarlyEnds, StandbyNote
 from ...adapters.workers.messages.error_files import end_sentence, exit_sentence
-from ...core.goodput import JobTime, NodeRecord, job_time, micros
-from ...core.goodput.record import lasting
 from ...core.ranks import assign
 from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.rendezvous.explain import Naming, naming, set_aside
 from ...core.rendezvous.state import known_as
 from ...core.values import frozen
 from ...core.world import Fault, Node, Notice, Profile, Stacks, Unfit
-from .goodput import of_job
 from .sentences import names_of, ranks_of
 from .text import at, count, first_line, table, time_of_day
+
+if TYPE_CHECKING:
+    from ...core.goodput import JobTime, NodeRecord
 
 FORMAT = 1
 """The version of `data`. Readers of an older one find every field again that they know."""
@@ -64,10 +64,14 @@ class Job:
     @property
     def time(self) -> JobTime | None:
         """Return where the time of all nodes has gone by now; None if no record tells. The workers of members run on."""
+        if not self.times:
+            return None
+        from ...core.goodput import job_time, micros  # a job that has just begun needs none of it
+        from ...core.goodput.record import lasting
+
         state, now = self.state, micros(time.time())
         runs = state.participants if state and state.complete and not state.closed else ()
-        records = [lasting(each, now) if node in runs else each for node, each in self.times.items()]
-        return job_time(records) if records else None
+        return job_time(lasting(each, now) if node in runs else each for node, each in self.times.items())
 
 
 @frozen
@@ -147,6 +151,8 @@ def lines(job: Job, state: RendezvousState, watched: Watched = ONCE) -> list[str
 
 def _time(job: Job) -> Iterator[str]:
     if spent := job.time:
+        from .goodput import of_job
+
         yield ""
         yield from of_job(spent)
 
