@@ -17,6 +17,8 @@ pytest.register_assert_rewrite("conformance", "leased", "narration")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell has put the run into the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # the run is under nohup, and so would each launcher be
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from pathlib import Path
 from attrs import frozen
 
 TIMEOUT_S = 90.0
+PAUSE_MAX_MS = 30.0
+"""The longest pause between two looks: some read all of /proc, on cores that what they wait for needs."""
 
 
 @contextmanager
@@ -120,9 +122,10 @@ def dies(pid: int, timeout_s: float = TIMEOUT_S) -> bool:
 
 def comes_true(claim: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> bool:
     """For what the kernel tells no event of, like another process's signal mask. Once is enough: it may be false again."""
-    end = time.monotonic() + timeout_s
+    end, pause_ms = time.monotonic() + timeout_s, 2.0
     while not (true := claim()) and time.monotonic() < end:
-        select.poll().poll(2)
+        select.poll().poll(pause_ms)
+        pause_ms = min(pause_ms * 1.1, PAUSE_MAX_MS)
     return true
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from jobs import Job, Jobs, alive, asked, codes, end, kill, lose
+from jobs import Job, Jobs, alive, asked, codes, end, kill, lose, only_in
 from launches import PROGRAMS, Launch, Launcher, Told
 from processes import comes_true, is_alive
 from profiles import SOAK
@@ -43,6 +43,7 @@ def come_to(ending: str, agent: Launch, first: list[Told]) -> set[int]:
     return set(last)
 
 
+@only_in("tcpstore")
 def test_the_processes_of_the_others_live_on_when_a_node_is_lost_and_when_it_comes_back(job: Jobs) -> None:
     made = job("1:2", *SCOPE)
     one, two = made.nodes("ab", program=MOVING)

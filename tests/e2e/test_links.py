@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from jobs import Job, Jobs, alive, asked, codes, end, lose, run, slots, worlds
+from jobs import Job, Jobs, alive, asked, codes, end, lose, only_in, run, slots, worlds
 from launches import TIMEOUT_S, Launcher
 from processes import dies
 
@@ -44,6 +44,7 @@ def test_the_others_go_on_at_once_when_an_agent_is_killed(job: Jobs) -> None:
     assert codes(end(stay)) == [0, 0]
 
 
+@only_in("tcpstore")
 def test_the_loss_of_all_processes_of_the_first_node_is_seen_at_once(job: Jobs) -> None:
     made = three(job)
     agents = made.nodes("abc")
@@ -65,6 +66,7 @@ def test_an_agent_that_is_stopped_is_not_evicted(job: Jobs) -> None:
     assert codes(end(agents[:2])) == [0, 0]
 
 
+@only_in("tcpstore")
 def test_an_agent_that_ends_in_order_says_goodbye(job: Jobs) -> None:
     made = three(job)
     agents = made.nodes("abc")
@@ -77,6 +79,7 @@ def test_an_agent_that_ends_in_order_says_goodbye(job: Jobs) -> None:
     assert codes(end(stay)) == [0, 0]
 
 
+@only_in("tcpstore")
 def test_with_a_fixed_number_of_nodes_every_status_names_the_lost_node(job: Jobs, launch: Launcher) -> None:
     made = job("2", conf=SLOW)
     agents = made.nodes("ab")
@@ -155,6 +158,7 @@ def many_descriptors(count: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("nnodes", ["2"])
+@only_in("tcpstore")
 def test_a_job_of_fixed_size_takes_a_replacement_at_once(job: Jobs, nnodes: str) -> None:
     made = job(nnodes, conf=SLOW)
     agents = made.nodes("ab")

@@ -25,6 +25,7 @@ TROUBLES = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
+@only_in("tcpstore")
 def test_a_newcomer_that_cannot_start_workers_leaves_a_job_that_runs_as_it_is(
     job: Jobs, tmp_path: Path, trouble: str
 ) -> None:
@@ -46,6 +47,7 @@ def test_a_newcomer_that_cannot_start_workers_leaves_a_job_that_runs_as_it_is(
 
 
 @pytest.mark.parametrize("order", ["the good one first", "the bad one first"])
+@only_in("tcpstore")
 def test_a_job_that_needs_the_node_ends_at_once_on_both(job: Jobs, order: str) -> None:
     made, agents = job("2", "--max-restarts=3"), {}
     for name in "ab" if order == "the good one first" else "ba":
@@ -61,6 +63,7 @@ def test_a_job_that_needs_the_node_ends_at_once_on_both(job: Jobs, order: str) -
         assert (report["restarts"], len(report["failures"]), report["unfit"]) == (0, 1, [])
 
 
+@only_in("tcpstore")
 def test_a_bad_node_that_comes_first_waits_for_others_if_their_number_is_open(job: Jobs) -> None:
     made = job("1:2", "--last-call=1000")
     b = made.node("b", program=(MISSING,))
@@ -71,6 +74,7 @@ def test_a_bad_node_that_comes_first_waits_for_others_if_their_number_is_open(jo
     assert end([a])[0].code == 0
 
 
+@only_in("tcpstore")
 def test_a_member_whose_program_goes_away_leaves_the_others_to_go_on(job: Jobs, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     text = "import stage\nstage.tell('begins')\nstage.wait_for_gate(stage.round)\nraise SystemExit(stage.round == 0)\n"
@@ -105,6 +109,7 @@ def test_a_bad_node_that_serves_the_store_serves_it_until_the_others_are_gone(jo
     assert b.ends().code == 4
 
 
+@only_in("tcpstore")
 def test_a_latecomer_that_cannot_start_is_no_success(job: Jobs) -> None:
     made = job("1")
     assert end([made.node("a")])[0].code == 0
@@ -114,6 +119,7 @@ def test_a_latecomer_that_cannot_start_is_no_success(job: Jobs) -> None:
 FINISHED = CONF + "finished=ok,"
 
 
+@only_in("tcpstore")
 def test_a_member_that_is_started_again_after_the_success_ends_well_where_that_is_asked_for(
     job: Jobs, tmp_path: Path
 ) -> None:

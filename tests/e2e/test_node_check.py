@@ -17,6 +17,7 @@ raise SystemExit(3 if stage.round == 0 and os.environ['ELASTIC_NODE_ID'] == 'b' 
 """
 
 
+@only_in("tcpstore")
 def test_only_the_node_that_failed_is_checked_again_and_stays_out_if_it_is_unfit(
     job: Jobs, launch: Launcher, tmp_path: Path
 ) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 
-from jobs import CONF, Jobs, alive, codes, end, kill, run, slots, worlds
+from jobs import CONF, Jobs, alive, codes, end, kill, only_in, run, slots, worlds
 from leftovers import alive_with
 
 from elastic.core.rendezvous import Status
 
 
+@only_in("tcpstore")
 def test_all_nodes_that_are_told_to_stop_at_once_end_at_once_and_charge_nothing(job: Jobs) -> None:
     """As a scheduler does it that takes its machines back."""
     three = job("3", "--max-restarts=1", "--nproc-per-node=2")
@@ -24,6 +25,7 @@ def test_all_nodes_that_are_told_to_stop_at_once_end_at_once_and_charge_nothing(
     assert [three.report(name)["restarts"] for name in "abc"] == [0, 0, 0]
 
 
+@only_in("tcpstore")
 def test_a_node_that_waits_for_the_others_to_come_back_leaves_alone(job: Jobs) -> None:
     both = job("2", "--max-restarts=1", "--grace=1000", conf=f"{CONF}same_program=false,")
     agents = [both.node("a")]
@@ -43,6 +45,7 @@ def test_a_node_that_waits_for_the_others_to_come_back_leaves_alone(job: Jobs) -
     assert agents[1].ends().code == 143
 
 
+@only_in("tcpstore")
 def test_a_node_that_is_done_and_is_told_to_stop_leaves_and_the_others_finish(job: Jobs) -> None:
     elastic = job("1:2", "--last-call=1000")
     agents = elastic.nodes("ab")

@@ -36,6 +36,7 @@ def test_a_worker_that_fails_restarts_all_nodes_with_one_count_and_one_charge(jo
         assert goodput["micros"] == sum(each["micros"] for each in goodput["shares"])
 
 
+@only_in("tcpstore")
 def test_two_nodes_that_fail_at_once_cost_one_restart(job: Jobs) -> None:
     both = job("2", "--max-restarts=1")
     agents = both.nodes("ab")
@@ -78,6 +79,7 @@ def test_ranks_are_prefix_sums_over_nodes_of_different_sizes_and_roles(job: Jobs
     assert codes(agent.ends() for agent in agents) == [0, 0, 0]
 
 
+@only_in("tcpstore")
 def test_all_workers_of_a_world_are_given_one_meeting_place_and_another_in_each_round(job: Jobs) -> None:
     both = job("2", "--max-restarts=1")
     agents = both.nodes("ab", program=[PROGRAMS / "meeting_place.py"])
@@ -90,6 +92,7 @@ def test_all_workers_of_a_world_are_given_one_meeting_place_and_another_in_each_
     assert codes(end(agents)) == [0, 0]
 
 
+@only_in("tcpstore")
 def test_a_node_with_another_program_is_refused_with_both_names_and_the_job_goes_on(job: Jobs) -> None:
     pair = job("1:2")
     first = pair.node("a")
@@ -267,6 +270,7 @@ def test_newcomers_one_by_one_interrupt_a_job_once_and_then_all_together(job: Jo
     assert codes(end([*agents, *newcomers])) == [0, 0, 0, 0]
 
 
+@only_in("tcpstore")
 def test_a_node_that_waits_for_others_and_is_told_to_stop_leaves_alone(job: Jobs) -> None:
     both = job("2")
     pending = both.node("a")
@@ -279,6 +283,7 @@ def test_a_node_that_waits_for_others_and_is_told_to_stop_leaves_alone(job: Jobs
     assert codes(end(agents)) == [0, 0]
 
 
+@only_in("tcpstore")
 def test_a_spare_ends_with_the_job_that_did_not_need_it(job: Jobs) -> None:
     both = job("2")
     agents = both.nodes("ab")
@@ -291,6 +296,7 @@ def test_a_spare_ends_with_the_job_that_did_not_need_it(job: Jobs) -> None:
     assert "Traceback" not in ended.err
 
 
+@only_in("tcpstore")
 def test_a_node_that_comes_when_its_job_of_several_nodes_has_succeeded_ends_with_3(job: Jobs) -> None:
     both = job("2")
     agents = both.nodes("ab")
@@ -341,6 +347,7 @@ def test_a_later_start_of_a_node_takes_over_from_one_that_still_runs(job: Jobs) 
     assert both.report("b")["restarts"] == 0
 
 
+@only_in("tcpstore")
 def test_a_failure_for_good_ends_all_nodes_at_once_with_the_same_first_cause(job: Jobs) -> None:
     both = job("2")
     agents = both.nodes("ab")
@@ -356,6 +363,7 @@ def test_a_failure_for_good_ends_all_nodes_at_once_with_the_same_first_cause(job
     assert causes[0] == causes[1] and len(causes[0]) == 1
 
 
+@only_in("tcpstore")
 def test_of_two_nodes_that_fail_at_once_the_cause_is_the_one_whose_write_ended_the_round(job: Jobs) -> None:
     both = job("2")
     agents = both.nodes("ab")
@@ -371,6 +379,7 @@ def test_of_two_nodes_that_fail_at_once_the_cause_is_the_one_whose_write_ended_t
     assert causes[0]["node"] == mine["ending"]["by"]
 
 
+@only_in("tcpstore")
 def test_a_node_that_is_done_hears_at_once_that_another_failed_for_good(job: Jobs) -> None:
     """torchrun's waits 300 s at its exit barrier."""
     both = job("2")
@@ -384,6 +393,7 @@ def test_a_node_that_is_done_hears_at_once_that_another_failed_for_good(job: Job
     assert [fault["rank"] for fault in both.report("a")["failures"]] == [1]
 
 
+@only_in("tcpstore")
 def test_a_node_whose_exit_barrier_times_out_ends_with_its_workers_success_and_the_others_go_on(job: Jobs) -> None:
     both = job("2", "--exit-barrier-timeout=1")
     agents = both.nodes("ab")
@@ -410,6 +420,7 @@ def test_a_node_whose_exit_barrier_times_out_serves_the_store_until_the_others_a
     assert a.ends().code == 0
 
 
+@only_in("tcpstore")
 def test_a_node_that_is_done_works_again_when_another_fails_and_may_restart(job: Jobs) -> None:
     both = job("2", "--max-restarts=1")
     agents = both.nodes("ab")

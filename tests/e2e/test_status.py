@@ -75,6 +75,7 @@ def test_a_running_job_shows_its_nodes_and_their_ranks(job: Jobs, launch: Launch
     assert codes(end(agents)) == [0, 0]
 
 
+@only_in("tcpstore")
 def test_ranks_that_have_ended_while_others_run_on_are_shown(job: Jobs, launch: Launcher) -> None:
     two = job("2", "--nproc-per-node=2")
     agents = two.nodes("ab", program=("--no-python", "sh", "-c", "[ $RANK = 1 ] || sleep 1000"))
@@ -107,6 +108,7 @@ def seated(job: Job, launch: Launcher) -> list[dict[str, Any]]:
     return sorted(data(job, launch)["nodes"], key=lambda node: str(node["node"]))
 
 
+@only_in("tcpstore")
 def test_a_job_that_waits_says_for_whom(job: Jobs, launch: Launcher) -> None:
     three = job("3")
     (first,) = three.nodes("a")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from jobs import Jobs, end, kill, lose, run
+from jobs import Jobs, end, kill, lose, only_in, run
 from launches import ELASTIC, Launcher
 
 
@@ -14,6 +14,7 @@ def replay(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ELASTIC, "replay", *files], capture_output=True, text=True, check=False)
 
 
+@only_in("tcpstore")
 def test_a_job_that_lost_a_worker_and_then_a_node_is_told_again(job: Jobs, launch: Launcher) -> None:
     pair = job("2", "--max-restarts=1")
     a, b = pair.nodes("ab")

@@ -44,6 +44,8 @@ class Explored:
     steps: int = 0
     violations: set[str] = field(factory=set)
     seen: Counter[str] = field(factory=Counter)
+    reached: list[RendezvousState] = field(factory=list)
+    """One state of each kind that the rules can tell apart."""
 
 
 def edits(
@@ -110,6 +112,7 @@ def explore(
     while ahead:
         state = ahead.popleft()
         explored.states += 1
+        explored.reached.append(state)
         for me in nodes:
             for edit in edits(state, me, fails=fails):
                 try:
