@@ -1,1 +1,10 @@
-"""Traces of real agents and ranks, taken again: what differs, histories, timelines, lanes. `core/trace` has their lines."""
+"""Traces of real agents and ranks, taken again: what differs, histories, timelines, lanes. `core/trace` has their lines.
+
+from elastic.core import replay
+
+chronicle = replay.told(traces)            # what came from outside, and how long things took
+"""
+
+from .chronicle import Chronicle, Incident, Outside, Program, Spans, told
+
+__all__ = ["Chronicle", "Incident", "Outside", "Program", "Spans", "told"]

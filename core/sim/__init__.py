@@ -20,6 +20,7 @@ from .drawing import drawn
 from .kinds import Kind
 from .narration import Narrator
 from .own import Own
+from .programs import Follows
 from .run import Run, converges, run_seed, tell, wander
 from .shrink import shrunk
 from .simulation import World
@@ -27,6 +28,7 @@ from .sometimes import SOMETIMES
 from .story import QUICK, Backend, Operation, Setting, Story, StoryError, parsed
 from .swarm import DRAWN, Shape
 from .tally import LAWS, Broken, Showed, Tally, showed
+from .what_if import Forecast, Played, Supposition, record, what_if
 
 __all__ = [
     "DRAWN",
@@ -38,6 +40,8 @@ __all__ = [
     "Choose",
     "Fact",
     "Failed",
+    "Follows",
+    "Forecast",
     "Judge",
     "Kind",
     "Lanes",
@@ -46,6 +50,7 @@ __all__ = [
     "Narrator",
     "Operation",
     "Own",
+    "Played",
     "Property",
     "Reaped",
     "Run",
@@ -58,6 +63,7 @@ __all__ = [
     "Story",
     "StoryError",
     "Succeeded",
+    "Supposition",
     "Tally",
     "Violation",
     "WaitsForever",
@@ -67,10 +73,12 @@ __all__ = [
     "drawn",
     "one",
     "parsed",
+    "record",
     "run_seed",
     "seeded",
     "showed",
     "shrunk",
     "tell",
     "wander",
+    "what_if",
 ]

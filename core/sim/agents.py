@@ -65,6 +65,7 @@ from .kinds import Kind
 from .network import Network
 from .process import Process
 from .raises import Raises
+from .recording import Recording
 from .rendezvous_loops import RendezvousLoops
 from .stack_laws import StackJudge
 from .story import Setting
@@ -110,6 +111,7 @@ class Agents:
     workers: Workers = field(init=False)
     stacks: StackJudge = field(init=False)
     hangs: HangWatches | None = None
+    recording: Recording | None = None
     steps: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -139,6 +141,7 @@ class Agents:
             self.hear(process, Unstartable("no such program", now))
             return
         process.agent, effects = begin(process.agent, now)
+        self._records(process, effects, now)
         self._carry_out(process, effects)
 
     # --- what they hear
@@ -166,6 +169,7 @@ class Agents:
         now = process.clock.shows(self.future.now)
         before = process.agent
         process.agent, effects = step(before, event, now)
+        self._records(process, effects, now)
         if type(event) is Acknowledged and len(effects) == 1 and before.group.phase is not Phase.HELD:
             self.steps += 1  # by far the most: a heartbeat only puts off what the timer waits for
             process.heart.beaten_at = event.sent_at
@@ -179,6 +183,14 @@ class Agents:
         else:
             self._carry_out(process, effects)
             self._ends(process)
+
+    def records(self, recording: Recording) -> None:
+        """Have written down what all agents do from now on."""
+        self.recording = self.loops.recording = recording
+
+    def _records(self, process: Process, effects: tuple[Effect, ...], now: float) -> None:
+        if self.recording is not None and effects and isinstance(effects[0], Stepped):
+            self.recording.stepped(process, effects[0], now)
 
     def _ends(self, process: Process) -> None:
         """End the agent, if nothing is left to do for it."""

@@ -51,6 +51,8 @@ class Links:
     by_slot: Mapping[str, Sequence[Process]]
     witness: Witness
     hear: Callable[[Process, Input], None]
+    taken_one_in: int | None = TAKEN_ONE_IN
+    """None: no port is ever another program's."""
     lines: dict[Node, dict[Node, Line]] = field(factory=dict)
     """Observer -> node -> the link."""
 
@@ -128,7 +130,8 @@ class Links:
         heir = next((each for each in reversed(self.by_slot[other.node.slot]) if each.alive), None)
         if heir is not None:
             return Answered(heir.node.incarnation)
-        other.trouble.port_taken |= not self.steady and self.choose(TAKEN_ONE_IN) == 0
+        if self.taken_one_in and not self.steady:
+            other.trouble.port_taken |= self.choose(self.taken_one_in) == 0
         return Failed() if other.trouble.port_taken else Refused()
 
     def _ends(self, process: Process, line: Line, other: Process, goodbye: bool = False) -> None:

@@ -6,7 +6,7 @@ it may still land. A change is pushed; a process that missed the push finds the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from attrs import define, field
@@ -35,7 +35,7 @@ from ..rendezvous import (
     Write,
 )
 from ..world import Life, Node
-from .chance import Choose
+from .chance import Choose, one
 from .future import Future
 from .kinds import Kind
 from .process import Process, Thread
@@ -99,6 +99,7 @@ class Network:
     hearts: Hearts = field(init=False)
     witness: Witness = field(init=False)
     watching: dict[Node, Process] = field(factory=dict)
+    delays: Sequence[float] = DELAYS_S
 
     def tells(self, loops: Loops, hearts: Hearts, witness: Witness) -> None:
         """Set who hears what becomes of the messages; they need the network to be made first."""
@@ -109,7 +110,7 @@ class Network:
         slow = trouble.delay if trouble.marks else 0.0
         if self.steady:
             return slow + 0.001
-        usual = slow + DELAYS_S[self.choose(len(DELAYS_S))]
+        usual = slow + one(self.choose, self.delays)
         return usual + self.tail / (1 + self.choose(1_000)) if self.tail else usual
 
     # --- questions

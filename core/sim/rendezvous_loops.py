@@ -71,6 +71,7 @@ from .kinds import Kind
 from .losses import looked, slept
 from .network import Network
 from .process import Hears, Process, Thread
+from .recording import Recording
 from .story import Setting
 from .witness import Witness
 
@@ -108,6 +109,7 @@ class RendezvousLoops:
     """A process that turns more often than this at one point in time spins."""
     steps: int = 0
     turn: Turn = this_turn
+    recording: Recording | None = None
     links: Links = field(init=False)
 
     def submit(self, process: Process, *items: Request | Errand | Prepared) -> None:
@@ -151,6 +153,8 @@ class RendezvousLoops:
         was, witness = process.client, self.witness
         process.client, ask, notices = step(was, fed, now, self.turn)
         client = process.client
+        if self.recording is not None:
+            self.recording.asked(process, fed, now, ask)
         before, held = was.held, client.held
         changes = held.state is not before.state
         if notices or changes or was.unanswered != client.unanswered:

@@ -3,7 +3,7 @@ it is awake."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from attrs import define
@@ -68,10 +68,13 @@ class Workers:
     """None: the workers do nothing but to run, and end when they are told to."""
     raises: Raises | None = None
     """None: a worker that fails exits with 1, and no peer of it fails for that."""
+    checks_s: Sequence[float] = CHECKS_S
+    ready_s: Callable[[Process], float | None] | None = None
+    """How long after a notice the workers of a node are ready to leave; None: drawn."""
 
     def check(self, process: Process) -> None:
         """Begin a check of this node."""
-        span = CHECKS_S[0] if self.setting.seed == 0 else CHECKS_S[self.choose(len(CHECKS_S))]
+        span = self.checks_s[0] if self.setting.seed == 0 else one(self.choose, self.checks_s)
         self.future.at(self.future.now + span, self._may_end, process, CHECK_TIMEOUT_S - span)
 
     def _may_end(self, process: Process, left: float) -> None:
@@ -170,10 +173,15 @@ class Workers:
         """Tell the workers that their node must be gone. Each saves what it has to save, and says that it is ready; but one
         in three runs on."""
         for rank in process.workers:
-            share = 500 if self.setting.seed == 0 else self.choose(1_500)
-            if share < 1_000:
-                at = self.future.now + notice.deadline_s * share / 1_000
-                self.future.at(at, self._is_ready, process, rank, process.workers[rank])
+            if (span := self._ready_s(process, notice)) is not None:
+                self.future.at(self.future.now + span, self._is_ready, process, rank, process.workers[rank])
+
+    def _ready_s(self, process: Process, notice: Notice) -> float | None:
+        """Return when a worker that is told so is ready to leave; None: never."""
+        if self.ready_s is not None:
+            return self.ready_s(process)
+        share = 500 if self.setting.seed == 0 else self.choose(1_500)
+        return notice.deadline_s * share / 1_000 if share < 1_000 else None
 
     def _is_ready(self, process: Process, rank: int, start: int) -> None:
         if process.workers.get(rank) != start or process.hung:

@@ -1,0 +1,651 @@
+"""What the traces of a job tell of the world around it: what came from outside, when, and how long things took.
+
+The core decides anew what follows from that (`sim.what_if`), so nothing of what it decided is told here: no round, no
+wait. A failure of a worker came from outside; the end of the others, for that failure, did not. Times are seconds since the
+first agent began. Agents of one boot share a clock; those of several are placed by wall clocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from functools import reduce
+
+from attrs import define, field
+
+from .. import group
+from ..evolving import evolve
+from ..goodput import (
+    Book,
+    Entry,
+    Follower,
+    Kind,
+    Piece,
+    added,
+    booked,
+    by_kind,
+    cause,
+    closed,
+    follow,
+    jobs,
+    micros,
+    take,
+)
+from ..goodput.book import Share
+from ..group import Group, Phase
+from ..group.state import (
+    Beaten,
+    Check,
+    Checked,
+    End,
+    Exited,
+    Noticed,
+    Raised,
+    ReadyToLeave,
+    Reaped,
+    Signal,
+    Signalled,
+    Start,
+)
+from ..rendezvous import Gather, Linked, Look, Observe, Propose, RendezvousState, Restore, Settings, Woke, Write
+from ..rendezvous.exchange import ANSWERS, UNANSWERED
+from ..trace.steps import Asked, HangEnd, Header, Started, Step, Stepped, Trace, Working, step_at
+from ..values import frozen
+from ..work import OTHER, Worked
+from ..world import Ending, Node, Profile, Why
+
+QUESTIONS = (Write, Look, Observe, Propose, Gather)
+HANGS_LEAST_S = 1.0
+"""Workers whose last progress was no longer before the end of a hang did not stand still."""
+LATE_S = 0.1
+"""A node that found no place in the first round comes so much later than those that did."""
+LEGS_MAX = 1_000
+"""The times of the last messages of an agent are kept, of this number."""
+LAST_BEATS = 3
+"""An agent without an end, whose trace stops this many heartbeats before the last one does, was killed."""
+
+
+class Outside(Enum):
+    """What comes from outside; the value is the verb of the simulator's operation."""
+
+    START = "start"
+    """An agent starts."""
+    KILL = "kill"
+    """An agent is gone, with its workers: its trace stops."""
+    FAIL = "fail"
+    """A worker fails. Its node ended the round for that."""
+    HANG = "hang"
+    """The workers of a node make no progress from then on, until one is ended for that."""
+    SIGNAL = "drain"
+    """The agent is told to stop by a signal."""
+    NOTICE = "notice"
+    """The node is drained: it must be gone `span` seconds later."""
+    PAUSE = "pause"
+    """The agent stands still for `span` seconds."""
+    CUT = "cut"
+    """The store answers the node nothing for `span` seconds."""
+    EMPTY = "empty"
+    """The store loses its memory."""
+    CANCEL = "cancel"
+    """An operator closes the job."""
+
+
+@frozen
+class Incident:
+    """Something that came from outside, to this slot (to none: to the store, or the job)."""
+
+    at: float
+    kind: Outside
+    slot: str = ""
+    span: float = 0.0
+    """How long it lasts. Of a worker that raises: until it has ended. Of an agent that starts: until the store has answered
+    it for the first time."""
+    raises: bool = False
+    """The worker that fails has raised."""
+    quiet_s: float = 0.0
+    """The worker hung: for this time before that no worker of the node made progress."""
+    hung: bool = False
+    ran_s: float = 0.0
+    """For how long the workers of this slot had run by then, in all their runs."""
+    run_s: float = 0.0
+    """The same in this run."""
+    step: int | None = None
+    """The step that this node had reached, if its program tells steps."""
+
+
+@frozen
+class Spans:
+    """How long things took on one node, in seconds, each as often as it was seen."""
+
+    execs: tuple[float, ...] = ()
+    """From the command that starts workers until their processes were there."""
+    cold: tuple[float, ...] = ()
+    """From there to the first progress of the last of them, at the first start of an agent."""
+    warm: tuple[float, ...] = ()
+    """The same at each later start."""
+    standby: tuple[float, ...] = ()
+    """The same where the workers had been standbys."""
+    stops: tuple[float, ...] = ()
+    """From SIGTERM to the end of the last of them."""
+    ends: tuple[float, ...] = ()
+    """From the last progress to the end of workers that succeed."""
+    checks: tuple[float, ...] = ()
+    readies: tuple[float, ...] = ()
+    """From a notice until the workers said that they are ready to leave."""
+    lost: tuple[int, ...] = ()
+    """How many steps each restart had to do again."""
+    step_s: float | None = None
+    """How long a step takes, on average."""
+    run_s: float | None = None
+    """How long the workers ran that succeeded."""
+    longest_s: float = 0.0
+    """How long the longest of the other runs was."""
+    total_s: float = 0.0
+    """How long all runs were together."""
+
+
+@frozen
+class Program:
+    """What the program says of its steps."""
+
+    speaks: bool = False
+    """It says that it makes progress."""
+    first: int | None = None
+    """The first step that any worker told; None: it tells no steps."""
+    last: int | None = None
+    """The last step of the workers that succeeded."""
+    busy: tuple[tuple[str, float], ...] = ()
+    """The share of the time of a run, by the name of its busy spans."""
+    busy_before: float = 0.0
+    """The share of the time before the first progress in which it was busy."""
+
+
+@frozen
+class Chronicle:
+    """What the traces of one job tell."""
+
+    job: str
+    until: float
+    """The last step of any agent."""
+    is_over: bool
+    """The job has a verdict."""
+    slots: tuple[str, ...]
+    """In the order in which their first agents began."""
+    profile: Profile
+    """That of the first agent. Agents of other sizes are refused."""
+    rendezvous: Settings
+    workers: group.Settings
+    incidents: tuple[Incident, ...]
+    spans: Mapping[str, Spans]
+    """Slot -> how long things took there."""
+    program: Program
+    legs: tuple[float, ...]
+    """How long messages between an agent and the store took, each way."""
+    recorded: Mapping[tuple[str, Kind], int]
+    """Bucket and kind of cause -> the microseconds of all nodes."""
+    ends: tuple[Kind, ...]
+    """Why each round ended, in order."""
+
+    @property
+    def has_links(self) -> bool:
+        return self.profile.link_port > 0
+
+
+def told(traces: Iterable[Trace]) -> Chronicle:
+    """Return what these traces tell, of all nodes of one job. Traces of ranks are left out. Raises ValueError for those that
+    tell too little, and for a job that cannot be run again."""
+    those = sorted(traces, key=lambda trace: (trace.header.wall, trace.header.node))
+    agents = [_read(trace) for trace in those if isinstance(trace.header.machine, Working)]
+    if not agents:
+        raise ValueError("no trace of an agent")
+    book = reduce(added, (booked(agent.entries, agent.shift) for agent in agents), Book())
+    if len(met := [job for job in jobs(book) if job]) != 1:
+        raise ValueError(f"traces of {len(met)} jobs; name all those of one")
+    _refuse(agents)
+    if untold := sorted(
+        {node for agent in agents for node in agent.sights.peers} - {agent.header.node for agent in agents}
+    ):
+        raise ValueError(f"no trace of {untold[0]}, which was in a round; name the traces of all nodes")
+    origins = _origins([agent.header for agent in agents])
+    for agent in agents:
+        agent.origin = origins[agent.header.boot]
+    until = max(agent.at(agent.last_at) for agent in agents)
+    slots = tuple(dict.fromkeys(agent.slot for agent in agents))
+    first = agents[0].header
+    assert isinstance(first.machine, Working)
+    return Chronicle(
+        met[0],
+        until,
+        any(agent.state is not None and agent.state.closed is not None for agent in agents),
+        slots,
+        first.profile,
+        first.rendezvous,
+        first.machine.settings,
+        tuple(sorted(_incidents(agents, until), key=lambda each: (each.at, each.slot))),
+        {slot: _spans([agent for agent in agents if agent.slot == slot]) for slot in slots},
+        _program(agents),
+        tuple(leg for agent in agents for leg in agent.contact.legs),
+        by_kind(book),
+        round_ends(book, met[0]),
+    )
+
+
+def round_ends(book: Book, job: str) -> tuple[Kind, ...]:
+    """Return why each round of this job ended, in order."""
+    nobody = Node("nobody", 0)
+    rounds = sorted(round for of, round in book.ends if of == job)
+    return tuple(cause(book, Share(nobody, "", round, job)).kind for round in rounds)
+
+
+def _origins(headers: Sequence[Header]) -> Mapping[str, float]:
+    """Return what the clock of each boot showed when the first agent began, as far as wall clocks tell."""
+    wall = min(header.wall for header in headers)
+    return {header.boot: header.now - (header.wall - wall) for header in reversed(headers)}
+
+
+def _refuse(agents: Sequence[_Agent]) -> None:
+    """Raise ValueError for a job that cannot be run again."""
+    first = agents[0].header
+    for header in (agent.header for agent in agents):
+        machine = header.machine
+        assert isinstance(machine, Working)
+        if machine.settings.alone is not None:
+            raise ValueError(f"{header.node}: workers that restart alone are not run again")
+        if header.profile.local_world_size != first.profile.local_world_size or header.profile.party:
+            raise ValueError(f"{header.node}: nodes of several sizes, or of parties, are not run again")
+        if not math.isinf(machine.settings.barrier_timeout):
+            raise ValueError(f"{header.node}: an exit barrier that ends is not run again")
+        if header.rendezvous != first.rendezvous or machine != first.machine:
+            raise ValueError(f"{header.node}: has other settings than {first.node}")
+
+
+# --- one agent --------------------------------------------------------------------------------------------------------
+
+
+@define
+class _Run:
+    """One run of an agent's workers, by its clock."""
+
+    start_at: float
+    round: int
+    is_cold: bool
+    exec_at: float | None = None
+    works: list[Worked] = field(factory=list)
+    stop_at: float | None = None
+    """When they were told to end."""
+    end_at: float | None = None
+    succeeded: bool = False
+
+    @property
+    def own(self) -> list[Worked]:
+        return [work for work in self.works if work.start == 0]
+
+    @property
+    def first_at(self) -> float | None:
+        return max((work.first.at for work in self.own if work.first), default=None)
+
+    @property
+    def steps(self) -> list[Worked]:
+        return [work for work in self.own if work.step is not None]
+
+    def ran_until(self, at: float) -> float:
+        return max(0.0, (at if self.end_at is None else self.end_at) - (self.exec_at or self.start_at))
+
+
+@define
+class _Failure:
+    """The failure of a worker, by the agent's clock."""
+
+    at: float
+    round: int
+    run: _Run
+    raises: bool
+    hung: bool
+    ran_s: float
+    run_s: float
+    span_s: float = 0.0
+
+    def incident(self, at: float, slot: str) -> Incident:
+        """Return the incident at this time, when all that the workers of this run came to is known."""
+        last = _last_at(self.run) if self.hung else None
+        step = max((work.step for work in self.run.steps if work.step is not None), default=None)
+        return Incident(
+            at,
+            Outside.FAIL,
+            slot,
+            self.span_s if self.raises else 0.0,
+            self.raises,
+            0.0 if last is None else max(self.at - last, 0.0),
+            self.hung,
+            self.ran_s,
+            self.run_s,
+            step,
+        )
+
+
+@define
+class _Contact:
+    """What passed between an agent and the store, by the agent's clock."""
+
+    able_at: float
+    """When it began, or its first check was over: from then on it asks the store."""
+    is_answered: bool = False
+    """The store has ever answered."""
+    waited_s: float = 0.0
+    """How long it had to wait for that."""
+    asked_at: float | None = None
+    """When it asked the question that is under way."""
+    silent_since: float | None = None
+    heard_at: float = 0.0
+    """When it had sent what the store answered after its last silence."""
+    unheard_at: float = 0.0
+    """When it asked the last question without an answer."""
+    legs: deque[float] = field(factory=lambda: deque(maxlen=LEGS_MAX))
+    cuts: list[tuple[float, float]] = field(factory=list)
+    """Each silence: when it began, and how long it was."""
+
+    def takes(self, asked: Asked) -> None:
+        """Note how long the store takes to answer the node, or leaves it without an answer: from the first question without
+        one until the middle between the last such and the next."""
+        sent_at = self.asked_at
+        if sent_at is not None and isinstance(asked.fed, ANSWERS):
+            if not self.is_answered:
+                self.is_answered, self.waited_s = True, asked.now - self.able_at
+            else:
+                self.legs.append(max(asked.now - sent_at, 0.0) / 2)
+            self.is_heard(sent_at)
+        elif sent_at is not None and isinstance(asked.fed, UNANSWERED) and self.is_answered:
+            self._is_unheard(sent_at)
+        if asked.ask is not None:
+            self.asked_at = asked.now if isinstance(asked.ask, QUESTIONS) else None
+
+    def _is_unheard(self, sent_at: float) -> None:
+        """Note that the store has not answered what was sent then. A later heartbeat may be answered already."""
+        self.unheard_at = sent_at
+        if self.silent_since is None and self.cuts and self.heard_at > sent_at:
+            since, _ = self.cuts[-1]
+            self.cuts[-1] = since, (sent_at + self.heard_at) / 2 - since
+        elif self.silent_since is None:
+            self.silent_since = sent_at
+
+    def is_heard(self, sent_at: float) -> None:
+        """Note that the store has answered what was sent then."""
+        if (since := self.silent_since) is not None and sent_at > self.unheard_at:
+            self.cuts.append((since, (sent_at + self.unheard_at) / 2 - since))
+            self.silent_since, self.heard_at = None, sent_at
+
+
+@define
+class _Sights:
+    """What an agent saw of others."""
+
+    restores: list[tuple[int, float]] = field(factory=list)
+    """Each epoch that it began, and when."""
+    links: list[tuple[Node, float]] = field(factory=list)
+    """When a link told something of another node."""
+    peers: set[Node] = field(factory=set)
+    """Those with which it was in a round."""
+
+
+@define
+class _Agent:
+    """What one trace tells, by the agent's clock."""
+
+    header: Header
+    follower: Follower
+    contact: _Contact
+    last_at: float
+    sights: _Sights = field(factory=_Sights)
+    entries: list[Entry] = field(factory=list)
+    runs: list[_Run] = field(factory=list)
+    came: list[Incident] = field(factory=list)
+    failures: list[_Failure] = field(factory=list)
+    checks: list[float] = field(factory=list)
+    readies: list[float] = field(factory=list)
+    check_at: float | None = None
+    noticed_at: float | None = None
+    hung: set[int] = field(factory=set)
+    """The ranks that the hang watch has ended in this run."""
+    origin: float = 0.0
+    """What its clock showed when the first agent began."""
+
+    @property
+    def state(self) -> RendezvousState | None:
+        return self.follower.account.state
+
+    @property
+    def is_ended(self) -> bool:
+        group = self.follower.account.group
+        return group is not None and group.phase is Phase.ENDED
+
+    @property
+    def slot(self) -> str:
+        return self.header.node.slot
+
+    @property
+    def is_spare(self) -> bool:
+        """Return True if it found no place at first."""
+        pieces = sorted((each for each in self.entries if isinstance(each, Piece)), key=lambda each: each.start)
+        return [each.bucket for each in pieces if each.bucket != "waiting"][:1] == ["spare"]
+
+    @property
+    def shift(self) -> int:
+        return micros(self.header.wall) - micros(self.header.now)
+
+    def at(self, now: float) -> float:
+        return now - self.origin
+
+
+def _read(trace: Trace) -> _Agent:
+    now = trace.header.now
+    agent = _Agent(trace.header, follow(trace.header), _Contact(now), now)
+    for step in trace.steps:
+        before = agent.follower.account.group
+        agent.follower, more = take(agent.follower, step)
+        agent.entries += more
+        _hears(agent, step, before, agent.follower.account.group)
+        agent.last_at = max(agent.last_at, step_at(step))
+    agent.entries += closed(agent.follower.account)
+    return agent
+
+
+def _hears(agent: _Agent, step: Step, before: Group | None, after: Group | None) -> None:
+    match step:
+        case Stepped():
+            _steps(agent, step, before, after)
+        case Started(at=at) if agent.runs:
+            agent.runs[-1].exec_at = at
+        case Worked() if agent.runs:
+            agent.runs[-1].works.append(step)
+        case HangEnd(rank=rank):
+            agent.hung.add(rank)
+        case Asked(fed, now, ask):
+            if isinstance(fed, Woke):
+                agent.came.append(Incident(agent.last_at, Outside.PAUSE, agent.slot, now - agent.last_at))
+            if isinstance(ask, Write) and isinstance(ask.edit, Restore):
+                agent.sights.restores.append((ask.state.life.epoch, now))
+            if isinstance(fed, Linked):
+                agent.sights.links.append((fed.node, now))
+            agent.contact.takes(step)
+        case _:
+            pass
+
+
+def _steps(agent: _Agent, step: Stepped, before: Group | None, after: Group | None) -> None:
+    event, at = step.event, step.at
+    if start := next((each for each in step.commands if isinstance(each, Start)), None):
+        agent.runs.append(_Run(at, start.world.round, is_cold=not agent.runs))
+        agent.sights.peers.update(start.world.nodes)
+        agent.hung.clear()
+    if any(isinstance(each, Check) for each in step.commands):
+        agent.check_at = at
+    run = agent.runs[-1] if agent.runs else None
+    if before is not None and run is not None and run.end_at is None:
+        _runs_on(agent, run, step, before, after)
+    match event:
+        case Beaten(sent_at):
+            agent.contact.is_heard(sent_at)
+        case Checked() if agent.check_at is not None:
+            agent.checks.append(at - agent.check_at)
+            agent.contact.able_at = at
+        case Signalled() if before is None or before.signum is None:
+            agent.came.append(Incident(at, Outside.SIGNAL, agent.slot))
+        case Noticed(notice) if agent.noticed_at is None:
+            agent.noticed_at = at
+            agent.came.append(Incident(at, Outside.NOTICE, agent.slot, notice.deadline_s))
+        case ReadyToLeave() if agent.noticed_at is not None:
+            agent.readies.append(at - agent.noticed_at)
+        case _:
+            pass
+
+
+def _runs_on(agent: _Agent, run: _Run, step: Stepped, before: Group, after: Group | None) -> None:
+    """Note what this step does to a run that has not ended."""
+    event, at = step.event, step.at
+    if any(isinstance(each, End) and each.why is Why.FAILED for each in step.commands):
+        agent.failures.append(_failure(agent, run, before, event, at))
+    if run.stop_at is None and after is not None and after.running:
+        run.stop_at = at if any(isinstance(each, Signal) for each in step.commands) else None
+    if isinstance(event, Exited) and agent.failures and not agent.failures[-1].span_s:
+        agent.failures[-1].span_s = max(event.died_at - agent.failures[-1].at, 0.0)
+    if isinstance(event, Reaped) or after is None or not after.running:
+        run.end_at = at
+        run.succeeded = after is not None and after.phase is Phase.BARRIER
+
+
+def _failure(agent: _Agent, run: _Run, group: Group, event: object, at: float) -> _Failure:
+    """Return the failure for which this node ends its round: the first that it knows."""
+    known = event.died_at if isinstance(event, Exited) else event.raised_at if isinstance(event, Raised) else at
+    failed_at = known if group.failures.echo_at is None else group.failures.echo_at
+    ran_s = sum(each.ran_until(failed_at) for each in agent.runs)
+    round = group.world.round if group.world else 0
+    return _Failure(failed_at, round, run, isinstance(event, Raised), bool(agent.hung), ran_s, run.ran_until(failed_at))
+
+
+# --- what came from outside -------------------------------------------------------------------------------------------
+
+
+def _incidents(agents: Sequence[_Agent], until: float) -> Iterator[Incident]:
+    epochs, cancelled = dict[int, float](), list[float]()
+    for agent in agents:
+        late_s = LATE_S if agent.is_spare else 0.0
+        yield Incident(agent.at(agent.header.now), Outside.START, agent.slot, agent.contact.waited_s + late_s)
+        ended_at, interval = agent.at(agent.last_at), agent.header.rendezvous.keep_alive_interval
+        if not agent.is_ended and ended_at < until - LAST_BEATS * interval:
+            yield Incident(_killed_at(agents, agent, ended_at, interval), Outside.KILL, agent.slot)
+        for epoch, at in agent.sights.restores:
+            epochs[epoch] = min(epochs.get(epoch, agent.at(at)), agent.at(at))
+        yield from (evolve(each, at=agent.at(each.at)) for each in agent.came)
+        yield from (Incident(agent.at(at), Outside.CUT, agent.slot, span) for at, span in agent.contact.cuts)
+        verdict = agent.state.closed if agent.state else None
+        if verdict and verdict.ending is Ending.CANCELLED:
+            cancelled.append(ended_at)
+    yield from _first_failures(agents)
+    yield from (Incident(at, Outside.EMPTY) for at in epochs.values())
+    if cancelled:
+        yield Incident(min(cancelled), Outside.CANCEL)
+
+
+def _killed_at(agents: Sequence[_Agent], killed: _Agent, last_at: float, interval: float) -> float:
+    """Return when an agent was killed: when a link told so, if one did; else half a heartbeat after its last line."""
+    links = (other.at(at) for other in agents for node, at in other.sights.links if node == killed.header.node)
+    return min((at for at in links if last_at <= at <= last_at + 2 * interval), default=last_at + interval / 2)
+
+
+def _first_failures(agents: Sequence[_Agent]) -> Iterator[Incident]:
+    """Yield the first failure of each round: others, on other nodes, followed from it."""
+    first = dict[int, Incident]()
+    ran_s = dict[str, float]()
+    for agent in agents:
+        before_s = ran_s.get(agent.slot, 0.0)
+        ran_s[agent.slot] = before_s + sum(run.ran_until(agent.last_at) for run in agent.runs)
+        for failure in agent.failures:
+            alone = failure.incident(agent.at(failure.at), agent.slot)
+            incident = evolve(alone, ran_s=before_s + alone.ran_s)
+            first[failure.round] = min(first.get(failure.round, incident), incident, key=lambda each: each.at)
+    yield from first.values()
+    hangs = {round: failure.at for round, failure in first.items() if failure.hung}
+    for agent in agents:
+        for run in (run for run in agent.runs if run.round in hangs):
+            last_at = _last_at(run)
+            if last_at is not None and hangs[run.round] - agent.at(last_at) > HANGS_LEAST_S:
+                yield Incident(agent.at(last_at), Outside.HANG, agent.slot)
+
+
+# --- how long things took ---------------------------------------------------------------------------------------------
+
+
+def _spans(agents: Sequence[_Agent]) -> Spans:
+    runs = [run for agent in agents for run in agent.runs]
+    execed = [run for run in runs if run.exec_at is not None]
+    starts = [(run, run.first_at - run.exec_at) for run in execed if run.first_at and run.exec_at]
+    stood_by = [(run, span) for run, span in starts if any(work.standby for work in run.own)]
+    fresh = [(run, span) for run, span in starts if not any(work.standby for work in run.own)]
+    won = [run for run in execed if run.succeeded and run.end_at is not None]
+    others = [(agent, run) for agent in agents for run in agent.runs if not run.succeeded]
+    return Spans(
+        execs=tuple(run.exec_at - run.start_at for run in execed if run.exec_at is not None),
+        cold=tuple(span for run, span in fresh if run.is_cold),
+        warm=tuple(span for run, span in fresh if not run.is_cold),
+        standby=tuple(span for _, span in stood_by),
+        stops=tuple(run.end_at - run.stop_at for run in runs if run.end_at and run.stop_at),
+        ends=tuple(run.end_at - last for run in won if run.end_at and (last := _last_at(run))),
+        checks=tuple(span for agent in agents for span in agent.checks),
+        readies=tuple(span for agent in agents for span in agent.readies),
+        lost=tuple(_lost(runs)),
+        step_s=_step_s(runs),
+        run_s=max((run.ran_until(0.0) for run in won), default=None),
+        longest_s=max((run.ran_until(agent.last_at) for agent, run in others), default=0.0),
+        total_s=sum(run.ran_until(agent.last_at) for agent in agents for run in agent.runs),
+    )
+
+
+def _last_at(run: _Run) -> float | None:
+    return max((work.last.at for work in run.own if work.last), default=None)
+
+
+def _step_s(runs: Sequence[_Run]) -> float | None:
+    """Return how long a step takes, on average."""
+    told = [
+        (work.last.at - work.first.at, work.step - work.first_step)
+        for run in runs
+        for work in run.steps
+        if work.first and work.last and work.step is not None and work.first_step is not None
+    ]
+    steps = sum(many for _, many in told)
+    return sum(span for span, _ in told) / steps if steps else None
+
+
+def _program(agents: Sequence[_Agent]) -> Program:
+    runs = [run for agent in agents for run in agent.runs]
+    works = [work for run in runs for work in run.own]
+    steps = [work for work in works if work.step is not None]
+    last = max((work.step or 0 for run in runs if run.succeeded for work in run.steps), default=None)
+    first = min((work.first_step for work in steps if work.first_step is not None), default=None)
+    busy, total = dict[str, float](), sum(work.ended_at - work.began_at for work in works)
+    for work in works:
+        for name, seconds in work.spans:
+            busy[name or OTHER] = busy.get(name or OTHER, 0.0) + seconds
+    before = [(work.first.busy_s, work.first.at - work.began_at) for work in works if work.first]
+    spent = sum(span for _, span in before)
+    return Program(
+        any(work.first for work in works),
+        first,
+        last,
+        tuple((name, seconds / total) for name, seconds in sorted(busy.items())) if total else (),
+        sum(seconds for seconds, _ in before) / spent if spent else 0.0,
+    )
+
+
+def _lost(runs: Sequence[_Run]) -> Iterator[int]:
+    """Yield for each run that followed another one how many of its steps had been done before."""
+    for run in runs:
+        again = [
+            work.before + 1 - work.first_step
+            for work in run.steps
+            if work.before is not None and work.first_step is not None
+        ]
+        if again:
+            yield max(*again, 0)

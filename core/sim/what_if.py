@@ -1,0 +1,354 @@
+"""A recorded job once more, with the settings that it had or with others: the same core, in virtual time, under what
+came from outside (`replay.told`).
+
+    chronicle = replay.told(traces)
+    as_it_was = sim.what_if(chronicle)
+    with_spare = sim.what_if(chronicle, setting=sim.Supposition(spares=1))
+
+Each seed draws the times of messages, starts and stops anew, from those that were seen. All laws judge these runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import reduce
+
+from attrs import define, field
+
+from .. import goodput, group
+from ..evolving import evolve
+from ..goodput import Account, Book, Entry, added, booked, by_kind, closed, opened, took
+from ..group import Group
+from ..rendezvous import Settings
+from ..replay.chronicle import Chronicle, Incident, Outside, round_ends
+from ..trace.steps import Header, Step, Trace
+from ..values import frozen
+from ..world import Node, Notice
+from .chance import mixed, seeded
+from .kinds import Kind
+from .own import Own
+from .process import Process
+from .programs import Follows, Programs
+from .recording import Recording, header
+from .simulation import World
+from .story import Backend, Operation, Setting
+
+SEEDS = 20
+HOP_S = 1.0
+LASTS_MAX = 4
+"""A job that does not end lasts this many times as long as the recorded one, at most."""
+REAPED_S = 0.05
+"""How long the workers of a killed agent take to die."""
+SPARES_AFTER_S = 0.1
+"""How long after the fewest agents of a round supposed spares ask for a place."""
+KNOWN_LEAST = 0.01
+"""A bucket with a smaller share of the time is not compared."""
+GOOD, BAD = 0.02, 0.1
+"""A bucket that is off by less is as recorded; one that is off by more cannot be supposed anything of."""
+
+VERBS = {kind.value: kind for kind in Kind}
+
+Spent = Mapping[tuple[str, goodput.Kind], int]
+
+
+@frozen
+class Supposition:
+    """What is to be otherwise than it was. None: nothing of that."""
+
+    spares: int = 0
+    """This many more nodes come with the first, and stay."""
+    standby_s: float | None = None
+    """Every start but the first of an agent takes this long to its first progress, as from a standby."""
+    links: bool | None = None
+    ttl: float | None = None
+    """After this silence a node is dead: as many heartbeats are missed as the recorded job let be missed."""
+    max_restarts: int | None = None
+    last_call: float | None = None
+    nodes: tuple[int, int] | None = None
+    """The fewest and the most nodes of a round."""
+
+
+AS_RECORDED = Supposition()
+
+
+@frozen
+class Played:
+    """One run of the job."""
+
+    spent: Spent
+    """Bucket and cause -> the microseconds of all nodes."""
+    ends: tuple[goodput.Kind, ...]
+    """Why each round ended, in order."""
+    lasted: float
+    is_over: bool
+
+
+@frozen
+class Row:
+    """A bucket: its time as recorded, and in the runs, in microseconds."""
+
+    bucket: str
+    recorded: int
+    mean: float
+    spread: float
+    """The standard deviation."""
+    share: float
+    """Of the recorded time of all nodes."""
+
+    @property
+    def off(self) -> float:
+        """By how much of itself the bucket is off; more than 1 if it was not there."""
+        return abs(self.mean - self.recorded) / self.recorded if self.recorded else math.inf if self.mean else 0.0
+
+
+@frozen
+class Forecast:
+    """What the runs came to, beside what was recorded."""
+
+    chronicle: Chronicle
+    played: tuple[Played, ...]
+
+    def mean(self, bucket: str, kind: goodput.Kind | None = None) -> tuple[float, float]:
+        """Return the mean time and its standard deviation, in microseconds, of a bucket, or of one cause in it."""
+        each = [_of(played.spent, bucket, kind) for played in self.played]
+        mean = sum(each) / len(each)
+        return mean, math.sqrt(sum((one - mean) ** 2 for one in each) / len(each))
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Return the buckets, the dearest first."""
+        recorded = self.chronicle.recorded
+        total = sum(recorded.values())
+        names = {bucket for bucket, _ in (*recorded, *(key for played in self.played for key in played.spent))}
+        rows = [_row(self, bucket, total) for bucket in sorted(names)]
+        return tuple(sorted(rows, key=lambda row: -max(row.recorded, row.mean)))
+
+    @property
+    def off(self) -> float:
+        """By how much the bucket is off that is off most, of those that have a hundredth of the time."""
+        return max((row.off for row in self.rows if row.share >= KNOWN_LEAST), default=0.0)
+
+    @property
+    def agreeing(self) -> int:
+        """In how many of the runs the rounds ended as the recorded ones did, one after the other."""
+        return sum(played.ends == self.chronicle.ends for played in self.played)
+
+
+def _of(spent: Spent, bucket: str, kind: goodput.Kind | None = None) -> int:
+    return sum(micros for (name, reason), micros in spent.items() if name == bucket and kind in (None, reason))
+
+
+def _row(forecast: Forecast, bucket: str, total: int) -> Row:
+    recorded, (mean, spread) = _of(forecast.chronicle.recorded, bucket), forecast.mean(bucket)
+    return Row(bucket, recorded, mean, spread, max(recorded, mean) / total if total else 0.0)
+
+
+def what_if(
+    chronicle: Chronicle,
+    setting: Supposition = AS_RECORDED,
+    follows: Follows = Follows.TIME,
+    seeds: int = SEEDS,
+    seed: int = 0,
+) -> Forecast:
+    """Return what the job comes to under this supposition. Raises Violation, as every simulated run does, and ValueError for
+    a setting that cannot be."""
+    return Forecast(chronicle, tuple(play(chronicle, setting, follows, seed + each) for each in range(seeds)))
+
+
+def play(chronicle: Chronicle, supposed: Supposition, follows: Follows, seed: int) -> Played:
+    """Return what one run comes to."""
+    stage = Stage(chronicle, supposed, follows, seed)
+    stage.runs()
+    book = stage.book
+    job = max((key for key, _ in book.ends), default="")
+    is_over = stage.world.store.register is not None and stage.world.store.register.closed is not None
+    return Played(by_kind(book), round_ends(book, job), stage.world.future.now, is_over)
+
+
+def record(chronicle: Chronicle, setting: Supposition = AS_RECORDED, seed: int = 0) -> tuple[Trace, ...]:
+    """Return the traces that the agents of one run write, as real ones do. Raises Violation, and ValueError."""
+    stage = Stage(chronicle, setting, Follows.TIME, seed, {})
+    stage.runs()
+    kept = (stage.lines or {}).values()
+    return tuple(Trace(first, tuple(steps), tuple(range(2, 2 + len(steps)))) for first, steps in kept)
+
+
+# --- one run ----------------------------------------------------------------------------------------------------------
+
+
+@define(eq=False)
+class Stage:
+    """A simulated world in which the job runs once."""
+
+    chronicle: Chronicle
+    supposed: Supposition
+    follows: Follows
+    seed: int
+    lines: dict[Node, tuple[Header, list[Step]]] | None = None
+    """What each agent writes, if it is kept."""
+    world: World = field(init=False)
+    programs: Programs = field(init=False)
+    slots: dict[str, str] = field(init=False)
+    """The recorded slot -> the simulator's."""
+    began: dict[str, float] = field(factory=dict)
+    """Slot -> when its next agent began, which then had to wait for the store."""
+    accounts: dict[Node, tuple[Account, list[Entry]]] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        chronicle, supposed = self.chronicle, self.supposed
+        self.world = world = World(setting_of(chronicle, supposed, self.seed), own=own_of(chronicle, supposed))
+        self.slots = dict(zip(chronicle.slots, world.setting.slots, strict=False))
+        agents = world.agents
+        self.programs = Programs(
+            chronicle,
+            {slot: recorded for recorded, slot in self.slots.items()},
+            self.follows,
+            seeded(mixed(self.seed)),
+            world.future,
+            agents.workers,
+            world.witness,
+            supposed.standby_s,
+            lambda process, step: self.hears(process, step, None),
+        )
+        agents.workers.wrapped = self.programs
+        agents.workers.ready_s = self.programs.ready_s
+        agents.workers.checks_s = self._checks_s() or agents.workers.checks_s
+        agents.records(Recording(self.hears, self.programs.ended))
+        world.links.taken_one_in = None
+        world.network.delays = chronicle.legs or world.network.delays
+
+    def _checks_s(self) -> tuple[float, ...]:
+        return tuple(span for each in self.chronicle.spans.values() for span in each.checks)
+
+    def hears(self, process: Process, step: Step, group: Group | None) -> None:
+        """Take a step of an agent to its account."""
+        if self.lines is not None:
+            if process.node not in self.lines:
+                self.lines[process.node] = header(process, self._began(process)), []
+            self.lines[process.node][1].append(step)
+        account, entries = self.accounts.get(process.node) or (opened(process.node, self._began(process)), [])
+        account, more = took(account, step, group)
+        entries += more
+        self.accounts[process.node] = account, entries
+
+    def _began(self, process: Process) -> float:
+        return self.began.get(process.node.slot, process.launch.at)
+
+    @property
+    def book(self) -> Book:
+        books = (booked((*entries, *closed(account))) for account, entries in self.accounts.values())
+        return reduce(added, books, Book())
+
+    def runs(self) -> None:
+        """Run the job to its end, or for as long as the recorded one ran. Raises Violation."""
+        chronicle, future = self.chronicle, self.world.future
+        for each in chronicle.incidents:
+            if each.kind not in (Outside.FAIL, Outside.HANG) or self.follows is Follows.TIME:
+                future.at(each.at, self._comes, each)
+        starts = sorted(each.at + each.span for each in chronicle.incidents if each.kind is Outside.START)
+        enough, last = starts[: self.world.setting.min][-1], starts[-1]
+        for slot in self.world.setting.slots[len(chronicle.slots) :]:
+            self.began[slot] = 0.0
+            future.at(enough + SPARES_AFTER_S, self._does, Operation(Kind.START, slot))
+        until = chronicle.until * (LASTS_MAX if chronicle.is_over else 1)
+        while future.now < until and not (future.now > last and not any(self.world.living())):
+            future.passes(min(future.now + HOP_S, until))
+            self.world.witness.moved()
+
+    def _comes(self, incident: Incident) -> None:
+        """Let this come from outside."""
+        world, slot, kind = self.world, self.slots.get(incident.slot, ""), VERBS[incident.kind.value]
+        process = world.at(slot)
+        match incident.kind:
+            case Outside.FAIL if process is not None:
+                self.programs.fails(process, incident)
+            case Outside.NOTICE if process is not None:
+                world.witness.lost_worlds.befalls(process, kind)
+                world.witness.recoveries.befalls(kind)
+                world.agents.are_noticed(process, Notice(incident.span, "as recorded"))
+            case Outside.HANG if process is not None:
+                self.programs.hangs(process)
+            case Outside.FAIL | Outside.NOTICE | Outside.HANG:
+                pass  # there is no agent any longer
+            case Outside.START:
+                self.began[slot] = world.future.now
+                world.future.at(world.future.now + incident.span, self._does, Operation(kind, slot))
+            case _:
+                if kind is Kind.KILL and process is not None:
+                    self.programs.is_killed(process)
+                span = REAPED_S if kind is Kind.KILL else incident.span if kind.takes_span else 0.0
+                self._does(Operation(kind, slot, span))
+
+    def _does(self, operation: Operation) -> None:
+        self.world.does(operation)
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+def setting_of(chronicle: Chronicle, supposed: Supposition, seed: int) -> Setting:
+    """Return the world of this job. Raises ValueError."""
+    settings, group, limit = (
+        _rendezvous(chronicle, supposed),
+        _group(chronicle, supposed),
+        chronicle.rendezvous.max_node_failures,
+    )
+    limits, there = settings.limits, len(chronicle.slots) + supposed.spares
+    if limits.min_nodes > there:
+        raise ValueError(f"a round of {limits.min_nodes} nodes, where there are {there}; suppose more spares, too")
+    return Setting(
+        nodes=there,
+        min=limits.min_nodes,
+        max=limits.max_nodes,
+        restarts=limits.max_restarts,
+        workers=chronicle.profile.local_world_size,
+        backend=Backend.LEASE if settings.leased else Backend.CAS,
+        seed=2 + 2 * seed,  # of an odd one nodes would sign their worlds
+        offset=0.0,
+        interval=settings.keep_alive_interval,
+        attempts=settings.keep_alive_max_attempt,
+        join=settings.join_timeout,
+        last_call=settings.last_call_timeout,
+        overdue=settings.overdue_timeout,
+        upscale=settings.upscale_after,
+        barrier=0.0 if math.isinf(settings.barrier_timeout) else settings.barrier_timeout,
+        grace=group.grace,
+        shutdown=group.shutdown_timeout,
+        fence=group.fence or 0.0,
+        give_up=limits.give_up_after,
+        counts_failures=int(limits.counts_failures),
+        helping=settings.helping_above,
+        links=int(chronicle.has_links if supposed.links is None else supposed.links),
+        node_failures=limit.failures if limit else 0,
+        window=limit.within if limit else 8.0,
+        checks=int(bool(group.checks)),
+        party_wait=settings.party_timeout,
+        first_target=settings.first_target,
+    )
+
+
+def own_of(chronicle: Chronicle, supposed: Supposition) -> Own:
+    """Return the settings of the nodes that no Setting has."""
+    settings, group = _rendezvous(chronicle, supposed), _group(chronicle, supposed)
+    return Own(settings=lambda given: evolve(settings, limits=given.limits), group=lambda given: group)
+
+
+def _rendezvous(chronicle: Chronicle, supposed: Supposition) -> Settings:
+    settings, limits = chronicle.rendezvous, chronicle.rendezvous.limits
+    least, most = supposed.nodes or (limits.min_nodes, limits.max_nodes)
+    restarts = limits.max_restarts if supposed.max_restarts is None else supposed.max_restarts
+    changed = evolve(limits, min_nodes=least, max_nodes=most, max_restarts=restarts)
+    last_call = settings.last_call_timeout if supposed.last_call is None else supposed.last_call
+    interval = settings.keep_alive_interval
+    if supposed.ttl is not None:
+        interval = supposed.ttl / settings.keep_alive_max_attempt
+    target = min(settings.first_target, most)
+    return evolve(
+        settings, limits=changed, last_call_timeout=last_call, keep_alive_interval=interval, first_target=target
+    )
+
+
+def _group(chronicle: Chronicle, supposed: Supposition) -> group.Settings:
+    settings = _rendezvous(chronicle, supposed)
+    return evolve(chronicle.workers, ttl=settings.ttl, keep_alive_interval=settings.keep_alive_interval)

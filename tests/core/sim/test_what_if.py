@@ -1,0 +1,269 @@
+"""A recorded job that runs again in the simulator: what it wrote as its traces, told and run again, comes to the same."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from attrs import evolve
+from recorded import GROUP, PROGRAM, SPANS, fails, job, starts
+from replays import complaints
+
+from elastic.core import replay, sim
+from elastic.core.goodput import Kind
+from elastic.core.rendezvous import FailureLimit, Limits, Settings
+from elastic.core.replay.chronicle import Chronicle, Incident, Outside, Program, Spans
+from elastic.core.replay.comparison import replayed
+from elastic.core.sim.what_if import Stage
+
+KILL = Incident(20.0, Outside.KILL, "south")
+BACK = Incident(26.0, Outside.START, "south")
+SEEDS = 2
+
+
+def again(chronicle: Chronicle, seed: int = 7) -> Chronicle:
+    """What the traces tell of one run of this job, which are judged as those of real agents are."""
+    traces = sim.record(chronicle, seed=seed)
+    assert complaints([replayed(trace) for trace in traces]) == []
+    return replay.told(traces)
+
+
+JOBS = {
+    "nothing": job(),
+    "a worker fails": job(fails(20.0)),
+    "a worker raises": job(fails(20.0, raises=True, span=0.5)),
+    "a hang": job(fails(20.0, hung=True, quiet_s=4.0)),
+    "a node is lost": job(KILL, BACK),
+    "a node is lost, without links": job(KILL, BACK, links=False),
+    "a spare": job(KILL, slots=("north", "south", "east")),
+    "a drain": job(Incident(20.0, Outside.NOTICE, "south", 8.0), BACK, limits=Limits(1, 2, 3)),
+    "a signal": job(Incident(20.0, Outside.SIGNAL, "south"), BACK),
+    "a pause": job(Incident(20.0, Outside.PAUSE, "south", 2.0)),
+    "a cut": job(Incident(20.0, Outside.CUT, "south", 3.0)),
+    "a silence of the store": job(Incident(20.0, Outside.CUT, "north", 9.0), Incident(20.0, Outside.CUT, "south", 9.0)),
+    "a worker raises beside others": evolve(
+        job(fails(20.0, raises=True, span=0.2)), profile=evolve(job().profile, local_world_size=2)
+    ),
+    "the store is lost": job(Incident(20.0, Outside.EMPTY)),
+    "a cancel": job(Incident(20.0, Outside.CANCEL)),
+    "no end": job(fails(10.0), program=evolve(PROGRAM, last=None), until=30.0, is_over=False),
+    "no steps": job(fails(10.0), program=Program(), spans=evolve(SPANS, run_s=30.0)),
+    "progress without steps": job(program=Program(speaks=True), spans=evolve(SPANS, run_s=30.0)),
+    "no steps, and goes on": job(
+        fails(20.0), program=Program(), spans=evolve(SPANS, run_s=10.0, longest_s=20.0, total_s=30.0)
+    ),
+    "busy": job(fails(20.0), program=evolve(PROGRAM, busy=(("checkpoint", 0.1),), busy_before=0.2)),
+    "checks": job(fails(20.0), spans=evolve(SPANS, checks=(0.5,)), group=evolve(GROUP, checks=True)),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_what_a_simulated_job_wrote_told_and_run_again_comes_to_the_same(name: str) -> None:
+    told = again(JOBS[name])
+    forecast = sim.what_if(told, seeds=SEEDS)
+    assert forecast.agreeing == SEEDS, (told.ends, [played.ends for played in forecast.played])
+    assert forecast.off <= 0.1, [(row.bucket, row.recorded, row.mean) for row in forecast.rows]
+
+
+def test_the_traces_tell_what_came_from_outside() -> None:
+    told = again(job(fails(12.0, "north"), KILL, BACK))
+    came = [(each.kind, each.slot, round(each.at)) for each in told.incidents]
+    slots = dict(zip(("north", "south"), told.slots, strict=True))
+    assert came == [
+        (Outside.START, slots["north"], 0),
+        (Outside.START, slots["south"], 0),
+        (Outside.FAIL, slots["north"], 12),
+        (Outside.KILL, slots["south"], 20),
+        (Outside.START, slots["south"], 26),
+    ]
+    assert told.ends[:2] == (Kind.FAILURE, Kind.LOSS)
+
+
+def mean(forecast: sim.Forecast, *buckets: str) -> float:
+    """Seconds of all nodes."""
+    return sum(forecast.mean(bucket)[0] for bucket in buckets) / 1e6
+
+
+def supposed(chronicle: Chronicle, follows: sim.Follows = sim.Follows.TIME, **what: object) -> sim.Forecast:
+    return sim.what_if(chronicle, sim.Supposition(**what), follows, seeds=SEEDS)  # type: ignore[arg-type]
+
+
+LOST = replay.told(sim.record(job(KILL, Incident(40.0, Outside.START, "south"), links=False)))
+
+
+def test_links_show_a_loss_sooner_than_silence_and_so_does_a_shorter_ttl() -> None:
+    silence, links, short = (mean(supposed(LOST, **what), "waiting") for what in ({}, {"links": True}, {"ttl": 2.5}))
+    assert links > short + 1.0 > silence + 2.0  # the others wait from then on
+
+
+def test_a_spare_takes_the_place_of_a_lost_node() -> None:
+    without, spare = supposed(LOST), supposed(LOST, spares=1)
+    assert without.mean("waiting", Kind.LOSS)[0] > 10e6 > 1e6 > spare.mean("waiting", Kind.LOSS)[0]
+    assert mean(spare, "spare") > 10.0 > mean(without, "spare")
+    assert spare.played[0].lasted < without.played[0].lasted
+
+
+def test_with_fewer_nodes_at_least_a_job_goes_on_without_the_lost_one() -> None:
+    alone = supposed(LOST, nodes=(1, 2), last_call=0.5)
+    assert [kind for kind in alone.played[0].ends if kind is not Kind.LOSS] == [Kind.UPSCALE, Kind.END]
+
+
+def test_without_restarts_a_failure_is_the_end() -> None:
+    failed = again(job(fails(20.0)))
+    over = supposed(failed, max_restarts=0)
+    assert over.played[0].ends == (Kind.FAILURE,) and over.played[0].lasted < 30.0
+
+
+def test_standbys_shorten_every_start_but_the_first() -> None:
+    failed = again(job(fails(20.0)))
+    forecast = supposed(failed, standby_s=0.1)
+    first, later = (forecast.mean("starting", kind)[0] / 1e6 for kind in (Kind.FIRST, Kind.FAILURE))
+    assert first > 4.0 and later == pytest.approx(0.2, abs=0.05)
+
+
+def test_standbys_that_were_recorded_come_again_in_their_share() -> None:
+    failed = again(job(fails(10.0), fails(20.0), fails(30.0), spans=evolve(SPANS, warm=(), standby=(0.1,))))
+    spans = failed.spans.values()
+    assert all(each.standby and not each.warm for each in spans)
+    (row,) = (row for row in sim.what_if(failed, seeds=SEEDS).rows if row.bucket == "starting")
+    assert row.off <= 0.02
+    both = evolve(SPANS, warm=(1.0, 1.0), standby=(0.1,))
+    mixed = again(job(*(fails(10.0 * number) for number in range(1, 4)), spans=both))
+    assert any(each.standby for each in mixed.spans.values()) and any(each.warm for each in mixed.spans.values())
+
+
+@pytest.mark.parametrize(
+    ("follows", "program", "spans"),
+    [
+        (sim.Follows.TIME, PROGRAM, SPANS),
+        (sim.Follows.NODE, PROGRAM, SPANS),
+        (sim.Follows.PROGRAM, PROGRAM, SPANS),
+        (sim.Follows.PROGRAM, Program(), evolve(SPANS, run_s=30.0)),
+    ],
+)
+def test_a_failure_belongs_to_its_time_its_node_or_its_program(
+    follows: sim.Follows, program: Program, spans: Spans
+) -> None:
+    failed = again(job(fails(20.0), fails(30.0, "north"), program=program, spans=spans))
+    assert sim.what_if(failed, follows=follows, seeds=SEEDS).agreeing == SEEDS
+
+
+def test_what_a_failure_belongs_to_decides_if_it_comes_at_all() -> None:
+    """With a spare from the beginning, and the node lost for good, the node's later failure does not come again."""
+    lost = replay.told(sim.record(job(KILL, BACK, fails(40.0))))
+    gone = evolve(lost, incidents=tuple(each for each in lost.incidents if not 21.0 < each.at < 39.0))
+    assert len(gone.incidents) == len(lost.incidents) - 1
+    assert Kind.FAILURE not in supposed(gone, sim.Follows.NODE, spares=1).played[0].ends
+
+
+def test_a_failure_that_finds_no_workers_does_nothing() -> None:
+    spared = job(
+        fails(20.0),
+        fails(20.1),
+        fails(0.05),
+        Incident(60.0, Outside.KILL, "south"),
+        Incident(70.0, Outside.NOTICE, "south", 5.0),
+    )
+    played = sim.what_if(spared, seeds=1).played[0]
+    assert played.ends == (Kind.FAILURE, Kind.END)
+    assert sim.what_if(job(fails(60.0)), seeds=1).played[0].ends == (Kind.END,)
+
+
+def test_workers_with_notice_that_are_ready_leave_then() -> None:
+    drained = job(
+        Incident(20.0, Outside.NOTICE, "south", 20.0), BACK, limits=Limits(1, 2, 3), spans=evolve(SPANS, readies=(2.0,))
+    )
+    told = again(drained)
+    assert [round(span, 1) for each in told.spans.values() for span in each.readies] == [2.0]
+    assert sim.what_if(told, seeds=SEEDS).off <= 0.1
+
+
+def test_a_job_that_had_not_ended_lasts_as_long_as_its_traces() -> None:
+    running = again(job(program=evolve(PROGRAM, last=None), until=30.0, is_over=False))
+    (played,) = sim.what_if(running, seeds=1).played
+    assert not played.is_over and played.lasted == pytest.approx(30.0, abs=1.0)
+
+
+def test_a_program_that_never_succeeded_never_does() -> None:
+    mute = job(program=Program(), until=30.0, is_over=False)
+    assert not sim.what_if(mute, seeds=1).played[0].is_over
+
+
+def test_the_settings_of_the_nodes_are_those_of_the_recorded_ones() -> None:
+    settings = Settings(
+        Limits(1, 2, 3, agreed="by all", give_up_after=4, counts_failures=True),
+        leased=True,
+        barrier_timeout=7.0,
+        max_node_failures=FailureLimit(3, 60.0),
+        replace_timeout=2.0,
+        first_target=2,
+    )
+    group = evolve(GROUP, fence=3.0, checks=True)
+    given = job(settings=settings, group=group)
+    stage = Stage(given, sim.Supposition(), sim.Follows.TIME, 0)
+    stage.runs()
+    (process, *_) = stage.world.by_node.values()
+    assert process.held.settings == evolve(settings, limits=evolve(settings.limits, agreed=""))
+    assert process.group.settings == group
+    assert stage.world.setting.limits == process.held.settings.limits
+
+
+def test_what_cannot_be_supposed_is_refused() -> None:
+    with pytest.raises(ValueError, match="max_nodes: 3"):
+        supposed(LOST, nodes=(3, 2))
+    with pytest.raises(ValueError, match="a round of 3 nodes, where there are 2"):
+        supposed(LOST, nodes=(3, 3))
+
+
+def test_a_bucket_that_was_not_recorded_is_off_by_more_than_all() -> None:
+    nothing = sim.what_if(evolve(LOST, recorded={}), seeds=1)
+    assert {row.off for row in nothing.rows} == {math.inf}
+    assert nothing.off == 0.0  # of no time nothing has a share
+    nobody = evolve(LOST, recorded={("unknown", Kind.UNKNOWN): 0})
+    assert sim.what_if(nobody, seeds=1).rows[-1].off == 0.0
+
+
+def test_a_node_that_waits_for_its_store_has_come_all_the_same() -> None:
+    late = evolve(job(), incidents=(*starts("north"), Incident(0.1, Outside.START, "south", 4.0)))
+    told = again(late)
+    assert told.recorded["waiting", Kind.FIRST] == pytest.approx(8e6, abs=3e5)
+    assert sim.what_if(told, seeds=SEEDS).off <= 0.02
+
+
+def test_seeds_differ_and_each_gives_the_same_again() -> None:
+    failed = again(job(*(fails(10.0 * number) for number in range(1, 4))))
+    one, other = (sim.what_if(failed, seeds=3, seed=seed) for seed in (0, 0))
+    assert one.played == other.played
+    assert len({tuple(sorted(each.spent.values())) for each in one.played}) > 1
+
+
+def test_agents_that_are_killed_on_their_way_leave_the_others_a_job() -> None:
+    """One before it has workers, one before their processes are there."""
+    early, slow = Incident(0.1005, Outside.KILL, "south"), Incident(3.0, Outside.KILL, "north")
+    back = (Incident(10.0, Outside.START, "south"), Incident(12.0, Outside.START, "north"))
+    (played,) = sim.what_if(job(early, *back), seeds=1).played
+    assert played.is_over
+    (played,) = sim.what_if(job(slow, *back[1:], spans=evolve(SPANS, execs=(5.0,))), seeds=1).played
+    assert played.is_over and played.ends == (Kind.LOSS, Kind.END)
+
+
+def test_workers_of_a_recorded_job_take_no_part_in_what_such_workers_never_do() -> None:
+    stage = Stage(job(), sim.Supposition(), sim.Follows.TIME, 0)
+    stage.runs()
+    programs, (process, *_) = stage.programs, stage.world.by_node.values()
+    programs.released(process)
+    programs.throws_out(process)
+    programs.started_again(process, 0)
+    assert programs.has_entered(process, 0)
+
+
+def test_workers_that_do_not_stop_are_killed_after_their_grace() -> None:
+    stubborn = again(job(fails(20.0), spans=evolve(SPANS, stops=(60.0,)), group=evolve(GROUP, grace=1.0)))
+    assert [round(span) for each in stubborn.spans.values() for span in each.stops] == [1]
+
+
+def test_a_pause_that_an_agent_notices_is_told() -> None:
+    told = again(job(Incident(20.0, Outside.PAUSE, "south", 7.0)))
+    (pause,) = (each for each in told.incidents if each.kind is Outside.PAUSE)
+    assert 19.0 < pause.at <= 20.0 and pause.at + pause.span == pytest.approx(27.0, abs=0.1)
+    assert Kind.LOSS in sim.what_if(told, seeds=1).played[0].ends
