@@ -20,8 +20,8 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
         ctx.exit()
 
 
-LATER = ("cancel", "completion", "drain", "goodput", "replay", "simulate", "stacks", "status", "store")
-"""Commands whose module, of the same name, is imported only when it is asked for: launch starts without it."""
+LATER = ("cancel", "completion", "drain", "goodput", "replay", "simulate", "stacks", "status", "store", "what-if")
+"""Commands whose module, of the same name (- is _), is imported only when it is asked for: launch starts without it."""
 
 
 class _Commands(Helpful, click.Group):
@@ -33,7 +33,8 @@ class _Commands(Helpful, click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in LATER:
             return super().get_command(ctx, cmd_name)
-        command: click.Command = getattr(import_module(f".{cmd_name}", __package__), cmd_name)
+        module = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f".{module}", __package__), module)
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -25,7 +25,7 @@ PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 OURS = re.compile(r"(?:core|adapters|cli|tests|property_tests|benchmarks|docs|examples|tools)/[\w./-]+")
-COMMAND = re.compile(r"\belastic (goodput|launch|replay|simulate|status|store)\b([^\n`|]*)")
+COMMAND = re.compile(r"\belastic (goodput|launch|replay|simulate|status|store|what-if)\b([^\n`|]*)")
 
 ENDS = ("-m", "...", "#")
 """What ends the options of a command, beside a script."""
@@ -80,7 +80,7 @@ def shown(text: str, command: str) -> set[str]:
 
 @PAGE
 @pytest.mark.parametrize(
-    "command", ["cancel", "drain", "goodput", "launch", "replay", "simulate", "stacks", "status", "store"]
+    "command", ["cancel", "drain", "goodput", "launch", "replay", "simulate", "stacks", "status", "store", "what-if"]
 )
 def test_no_page_shows_a_command_with_an_option_that_it_does_not_have(page: Path, command: str) -> None:
     assert shown(page.read_text(), command) <= options(command)

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 import elastic.core
 from elastic.adapters.report import launch_report
-from elastic.cli.render import goodput, job, stacks
+from elastic.cli.render import goodput, job, stacks, what_if
 from elastic.core.rendezvous import codec
 from elastic.core.trace import lines
 
@@ -30,6 +30,7 @@ def test_the_page_has_the_format_of_each_document_that_programs_read() -> None:
         "elastic status --json": job.FORMAT,
         "elastic stacks --json": stacks.FORMAT,
         "elastic goodput --json": goodput.FORMAT,
+        "elastic what-if --json": what_if.FORMAT,
     }
     assert told == {name: str(number) for name, number in formats.items()}
 

@@ -142,6 +142,7 @@ def test_words_are_offered(words: tuple[str, ...], offered: list[str], capfd: py
         (("replay", "a", "b"), "file"),
         (("goodput", "a", "b"), "file"),
         (("goodput", "--picture", "a"), "file"),
+        (("what-if", "a"), "file"),
     ],
 )
 def test_names_of_files_are_left_to_the_shell(

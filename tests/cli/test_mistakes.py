@@ -21,7 +21,7 @@ from elastic.core.world import LOCAL_WORLD_SIZE_MAX
 
 ENDPOINT = "write --rdzv-endpoint=HOST:29400"
 WHERE = f"several nodes must know where they meet; {ENDPOINT}, or --node-rank=N --master-addr=HOST"
-COMMANDS = "cancel, completion, drain, goodput, launch, replay, simulate, stacks, status, store"
+COMMANDS = "cancel, completion, drain, goodput, launch, replay, simulate, stacks, status, store, what-if"
 KNOWN = "this version knows c10d (a TCPStore), static (the same, at --master-addr) and etcd (v3)"
 FOR_EVER = "write a number of seconds above 0; left out, the node waits as long as the others run"
 MISTAKES = [

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from attrs import evolve
 from click.testing import CliRunner
+from recorded import job, written
 
 from elastic.core import sim
+from elastic.core.goodput import Kind
+from elastic.core.replay import Incident, Outside, told
 
 EXAMPLES = Path(__file__).parents[2] / "examples/simulate"
 
@@ -102,3 +108,23 @@ def test_the_bare_core_comes_back_after_a_failure_with_a_dictionary_for_a_store(
     assert sorted(line[8:] for line in told[:3]) == [f"{who} join  → round 0 of a b c" for who in "abc"]
     assert told[3].endswith("a worker of b fails")
     assert sorted(line[8:] for line in told[-3:]) == [f"{who} join  → round 1 of a b c" for who in "abc"]
+
+
+def test_what_a_spare_would_have_bought_is_computed_from_traces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = loaded("what_if")
+    lost, back = Incident(10.0, Outside.KILL, "south"), Incident(30.0, Outside.START, "south")
+    files = [str(written(tmp_path, trace)) for trace in sim.record(job(lost, back))]
+    monkeypatch.setattr(sim, "what_if", partial(sim.what_if, seeds=1))
+    assert example.main(files) == 0
+    first, *others = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"as it was: .*% training, and the runs are off by [0-2]\.\d%", first)
+    assert [line.partition(":")[0] for line in others] == [
+        f"with a spare, failures by {each}" for each in ("time", "node", "program")
+    ]
+    shares = [float(line.partition(": ")[2].partition("%")[0]) for line in (first, others[0])]
+    assert shares[1] > 50.0
+    unlike = evolve(told(sim.record(job())), recorded={("training", Kind.NONE): 1})
+    monkeypatch.setattr("elastic.core.replay.told", lambda traces: unlike)
+    assert example.main(files) == 1

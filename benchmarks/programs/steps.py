@@ -1,0 +1,30 @@
+"""Make steps; rank 0 saves every tenth, and all go on from the last saved one after a restart. Where `hang` is in the
+folder, rank 1 stands still."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import takes_a_second  # type: ignore[import-not-found] # noqa: F401
+
+import elastic
+
+STEPS, STEP_S, SAVES_EVERY, SAVE_S = int(sys.argv[1]), 0.05, 10, 0.1
+folder, rank = Path(os.environ["BENCHMARK_STAGE"]), os.environ["RANK"]
+(folder / f"worker-{os.environ['ELASTIC_BENCHMARK_NODE']}").write_text(str(os.getpid()))
+saved = folder / "saved"
+for step in range(int(saved.read_text()) + 1 if saved.exists() else 0, STEPS):
+    time.sleep(STEP_S)
+    if rank == "1" and (folder / "hang").exists():
+        (folder / "hang").unlink()
+        time.sleep(600)
+    elastic.progress(step=step)
+    (folder / "up").touch()
+    if step % SAVES_EVERY == SAVES_EVERY - 1:
+        with elastic.busy("checkpoint", limit=60):
+            time.sleep(SAVE_S)
+            if rank == "0":
+                (folder / "new").write_text(str(step))
+                (folder / "new").rename(saved)
+        elastic.saved(step=step)

@@ -1,0 +1,118 @@
+"""`elastic what-if`: its lines, its data and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from recorded import PROGRAM, SPANS, fails, job, written
+
+from elastic.cli.exit_codes import FAILED, SUCCEEDED
+from elastic.cli.main import run
+from elastic.cli.mistakes import USAGE
+from elastic.cli.render.what_if import doubts, rendered
+from elastic.core import sim
+from elastic.core.replay import Program, told
+
+WhatIf = Callable[..., tuple[int, str]]
+TRACES = sim.record(job(fails(8.0), program=evolve(PROGRAM, last=79)))
+
+
+@pytest.fixture
+def what_if(capfd: pytest.CaptureFixture[str]) -> WhatIf:
+    def command(*arguments: object) -> tuple[int, str]:
+        code = run(["what-if", *map(str, arguments)])
+        out, err = capfd.readouterr()
+        return code, out + err
+
+    return command
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    return [written(tmp_path, trace) for trace in TRACES]
+
+
+def test_a_recorded_job_stands_beside_the_same_job_run_again(what_if: WhatIf, files: Sequence[Path]) -> None:
+    code, text = what_if(*files, "--seeds=2")
+    assert code == SUCCEEDED
+    first, _, head, *rows = text.splitlines()
+    assert first.endswith(" of 2 nodes, 2 runs of it")
+    assert head.split() == ["bucket", "cause", "recorded", "replayed"]
+    assert ["starting", "failure"] in [row.split()[:2] for row in rows]
+    assert "  rounds     ended by failure, end of the job; so in 2 of 2 runs" in rows
+    assert any(row.startswith("  known      each bucket of 1 % or more is as recorded, within 0.") for row in rows)
+    assert rows[-1].startswith("  assumed    each of 1 failure of a worker comes again at its time")
+
+
+def test_what_is_supposed_stands_beside_both(what_if: WhatIf, files: Sequence[Path]) -> None:
+    code, text = what_if(*files, "--seeds=2", "--max-restarts=0", "--follows=program")
+    assert code == SUCCEEDED
+    assert text.splitlines()[2].split() == ["bucket", "cause", "recorded", "replayed", "supposed"]
+    assert "  supposed   the job ends in 2 of 2 runs, after " in text
+    assert "comes again at the same step, or as long after a start" in text
+
+
+def test_the_same_can_be_had_as_data(what_if: WhatIf, files: Sequence[Path]) -> None:
+    code, text = what_if(*files, "--seeds=2", "--json")
+    data = json.loads(text)
+    assert code == SUCCEEDED and data["format"] == 1 and data["agreeing"] == data["runs"] == 2
+    assert data["ends"] == ["failure", "end of the job"] and data["off"] < 0.1 and len(data["assumed"]) == 1
+    recorded = sum(each["recorded_micros"] for each in data["shares"])
+    replayed = sum(each["replayed_micros"] for each in data["shares"])
+    assert replayed == pytest.approx(recorded, rel=0.02) and "supposed_micros" not in data["shares"][0]
+    _, text = what_if(*files, "--seeds=1", "--json", "--spares=1")
+    assert sum(each["supposed_micros"] for each in json.loads(text)["shares"]) > recorded
+
+
+def test_nothing_is_supposed_of_a_job_that_the_simulator_does_not_know(
+    what_if: WhatIf, files: Sequence[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chronicle = told(TRACES)
+    unlike = evolve(chronicle, recorded={key: 2 * micros for key, micros in chronicle.recorded.items()})
+    forecast = sim.what_if(unlike, seeds=1)
+    assert forecast.off > 0.1
+    assert any("not well enough to suppose anything; " in line for line in rendered(forecast, None))
+    monkeypatch.setattr("elastic.cli.what_if.told", lambda traces: list(traces) and unlike)
+    code, text = what_if(*files, "--seeds=1", "--spares=1")
+    assert code == FAILED and "supposed  " not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("{0}", "no trace of b#1, which was in a round; name the traces of all nodes"),
+        ("{0} {1} {1}", "name one of them"),
+        ("{0} {1} --nnodes=3", "cannot be supposed: a round of 3 nodes, where there are 2; suppose more spares, too"),
+        ("{0} {1} --seeds=1001", "--seeds=1001: at most 1000 runs"),
+        ("{0} {1} --follows=me", "--follows=me: write one of time, node, program"),
+        ("/dev/null", "no header: it is empty, or no trace"),
+    ],
+)
+def test_a_mistake_is_one_line(what_if: WhatIf, files: Sequence[Path], arguments: str, complaint: str) -> None:
+    code, text = what_if(*arguments.format(*files).split())
+    assert code == USAGE and complaint in text and text.count("\n") == 1
+
+
+def test_traces_with_missing_parts_are_refused(what_if: WhatIf, files: Sequence[Path]) -> None:
+    files[0].with_name(f"{files[0].name}.3").write_bytes(files[0].read_bytes())
+    code, text = what_if(*files)
+    assert code == USAGE and f"{files[0]}.2 is gone: what came from outside then is not known" in text
+
+
+def test_the_doubts_are_printed() -> None:
+    def said(chronicle: object) -> str:
+        forecast = sim.what_if(chronicle, seeds=1)  # type: ignore[arg-type]
+        return "\n".join(doubts(forecast, forecast, sim.Follows.NODE))
+
+    mute = job(program=Program(), spans=evolve(SPANS, run_s=9.0))
+    assert "the program tells no steps (elastic.progress): after a restart it begins anew" in said(mute)
+    goes_on = job(program=Program(), spans=evolve(SPANS, run_s=9.0, longest_s=12.0, total_s=21.0))
+    assert "after a restart it goes on where it stopped" in said(goes_on)
+    running = job(fails(5.0), spans=evolve(SPANS, lost=()), until=10.0, is_over=False)
+    assert "no restart was recorded: after one the program would do all steps again" in said(running)
+    assert "the job had not ended: its runs last as long as its traces do" in said(running)
+    assert "when its node's workers have run for as long" in said(running)
