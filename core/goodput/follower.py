@@ -10,7 +10,7 @@ from typing import assert_never
 
 from ..evolving import evolve
 from ..group import Group, Phase, begin, transition
-from ..group.state import Heart, Join, Start
+from ..group.state import Heart, Join, Start, Unstartable
 from ..trace.steps import Asked, CallStepped, HangEnd, Header, Started, Step, Stepped, Working
 from ..values import frozen
 from ..work import Worked
@@ -70,6 +70,8 @@ def _group(follower: Follower, step: Stepped) -> Group | None:
         group, commands = begin(follower.born, step.at)
     elif before is not None:
         group, commands = transition(before, step.event)
+    elif isinstance(step.event, Unstartable) and not follower.account.is_cut:  # such an agent does not begin
+        group, commands = transition(follower.born, step.event)
     else:
         return _found(follower.born, step)
     is_same = [*map(type, commands)] == [*map(type, step.commands)]

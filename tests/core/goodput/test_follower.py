@@ -9,9 +9,10 @@ from traced import Agent, Shared, finished, started
 from traced_calls import called_again
 
 from elastic.core.goodput import follow, take
-from elastic.core.group import Phase
+from elastic.core.goodput.entries import Piece
+from elastic.core.group import Phase, transition
 from elastic.core.group import Settings as GroupSettings
-from elastic.core.group.state import Join, MarkDone, Over, Start
+from elastic.core.group.state import Elapsed, Join, MarkDone, Over, Start, Unstartable
 from elastic.core.trace.steps import CallStepped, HangEnd, Started, Stepped, step_at
 from elastic.core.work import Mark, Worked
 from elastic.core.world import Generation
@@ -62,6 +63,21 @@ def test_a_step_that_the_core_would_not_take_leaves_the_rest_unknown_until_it_is
     assert isinstance(step, Stepped)
     steps = (*trace.steps[:number], evolve(step, commands=()), *trace.steps[number + 1 :])
     assert [piece.bucket for piece in read(trace.header, steps).pieces][-2:] == ["running", "unknown"]
+
+
+def test_an_agent_that_cannot_start_workers_is_followed_though_it_never_begins() -> None:
+    header = started().a.header
+    follower, event = follow(header), Unstartable("no such file", header.now + 1.0)
+    _, commands = transition(follower.born, event)
+    told = Stepped(event, commands, event.at)
+    pieces = read(header, (told, Stepped(Elapsed(event.at + 9.0), (), event.at + 9.0))).all
+    assert [(each.bucket, each.end - each.start) for each in pieces if isinstance(each, Piece)] == [
+        ("waiting", 1_000_000),
+        ("stopping", 9_000_000),
+    ]
+    follower, _ = take(follower, None)
+    follower, _ = take(follower, told)
+    assert follower.account.is_cut
 
 
 def test_what_workers_came_to_is_taken_from_the_trace() -> None:
