@@ -185,7 +185,7 @@ def test_every_world_has_the_features_that_were_asked_for(simulate: Simulate) ->
 
 
 def test_the_result_is_the_same_on_one_core_and_on_several(simulate: Simulate) -> None:
-    alike = ("--runs=40", "--seed=3", "--property=own.py:one_failure", "--json")
+    alike = (*FINDS, "--runs=40", "--json")
     (one_code, one), (two_code, two) = simulate(*alike, "--jobs=1"), simulate(*alike, "--jobs=2")
     assert one_code == two_code == 1
     assert timeless(json.loads(one)) == timeless(json.loads(two))
