@@ -105,16 +105,12 @@ def _others(state: RendezvousState, node: Node) -> list[Node]:
 
 def _reasons_against(state: RendezvousState, node: Node) -> list[str]:
     """Return why the other nodes need this one, if they do."""
-    needed = f"{Why.NEEDED.value} ({_limits(state)}); the others would wait for another node"
+    needed = f"{Why.NEEDED.value} ({state.limits.option}); the others would wait for another node"
     serves = "its agent serves the store, without which the others run on but cannot re-form"
     return [
         *([needed] if state.needs(node) else []),
         *([serves] if state.seats[node].profile.serves_store and _others(state, node) else []),
     ]
-
-
-def _limits(state: RendezvousState) -> str:
-    return f"--nnodes={state.limits.min_nodes}:{state.limits.max_nodes}"
 
 
 def _told(job: RunningJob, state: RendezvousState, node: Node, notice: Notice, answer: object) -> int:
@@ -134,7 +130,7 @@ def _told(job: RunningJob, state: RendezvousState, node: Node, notice: Notice, a
             return FAILED
         case Raise(failure) if failure.why is Why.NEEDED:
             raise Mistake(
-                f"{name}: {failure.why.value} ({_limits(state)}); the others would wait for another node: --force"
+                f"{name}: {failure.why.value} ({state.limits.option}); the others would wait for another node: --force"
             )
         case Raise(failure) if failure.why is Why.NO_NODE:
             raise Mistake(f"{name}: has left the job meanwhile")

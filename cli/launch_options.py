@@ -73,9 +73,13 @@ class LaunchOptions:
     standalone: bool = NODES.flag()(
         "Run one node that agrees with no other and opens no port. The default for one node without an endpoint."
     )
-    nnodes: tuple[int, int] = NODES.option("N|MIN:MAX", values.nodes, default=1)(
+    nnodes: tuple[int, int, int] = NODES.option("N|MIN:MAX[:UNIT]", values.nodes, default=1)(
         "Nodes of the job. With MIN:MAX the job starts when MAX nodes are there, or --last-call seconds after MIN are; "
-        "later nodes may join and leave within these limits."
+        "later nodes may join and leave within these limits. UNIT is --node-unit."
+    )
+    node_unit: int | None = NODES.option("N", values.positive, own=True)(
+        "The job runs on a multiple of N nodes. Nodes over that are spares. Give all nodes the same. [default: UNIT of "
+        "--nnodes, else 1]"
     )
     rdzv_backend: str | None = NODES.option("NAME", values.name)(
         "Where the job's state is kept. c10d: a TCPStore that one of the agents serves. static: the same, at --master-addr. "

@@ -172,7 +172,7 @@ def _check_standalone(options: LaunchOptions) -> None:
 
 
 def _nnodes(options: LaunchOptions) -> str:
-    low, high = options.nnodes
+    low, high, _ = options.nnodes
     return f"--nnodes={low}" if low == high else f"--nnodes={low}:{high}"
 
 

@@ -64,15 +64,29 @@ def rendezvous_settings(options: LaunchOptions) -> rendezvous.Settings:
         spans["last_call_timeout"] = options.last_call
     asked, progress_after = options.give_up_after, options.progress_after
     rounds = GIVE_UP_AFTER if asked is None else asked
+    low, high, unit = in_units(options)
     try:
         limits = rendezvous.Limits(
-            *options.nnodes, options.max_restarts, give_up_after=rounds, counts_failures=bool(asked)
+            low, high, options.max_restarts, give_up_after=rounds, counts_failures=bool(asked), node_unit=unit
         )
         made = rendezvous.Settings(limits, progress_after=progress_after, **spans)
         made = evolve(made, limits=evolve(made.limits, agreed=_agreed(options, made)))
     except ValueError as reason:
         raise Mistake(f"--rdzv-conf: {reason}") from None
     return _behind_the_fence(options, made) if options.on_store_loss == "stop" else made
+
+
+def in_units(options: LaunchOptions) -> tuple[int, int, int]:
+    """Return the minimum and the maximum of nodes, and of how many nodes worlds are multiples. Raises Mistake."""
+    low, high, unit = options.nnodes
+    asked = options.node_unit or unit
+    if unit not in (1, asked):
+        raise Mistake(f"--node-unit={asked}: --nnodes={low}:{high}:{unit} says {unit}; write one of the two")
+    try:
+        values.in_units(low, high, asked)
+    except ValueError as reason:
+        raise Mistake(f"--node-unit={asked}: {reason}") from None
+    return low, high, asked
 
 
 def _agreed(options: LaunchOptions, made: rendezvous.Settings) -> str:

@@ -74,7 +74,7 @@ def _options(parameters: RendezvousParameters) -> LaunchOptions:
     if store == "memory" and parameters.max_nodes > 1:
         raise Mistake(f"--rdzv-conf: store=memory: is for one node, not {parameters.max_nodes}; write store=c10d")
     return LaunchOptions(
-        nnodes=(parameters.min_nodes, parameters.max_nodes),
+        nnodes=(parameters.min_nodes, parameters.max_nodes, 1),
         standalone=store == "memory",
         rdzv_backend=store,
         rdzv_endpoint=endpoint,

@@ -113,19 +113,32 @@ def yes_or_no(text: str) -> bool:
     raise ValueError("write true or false")
 
 
-def nodes(text: str) -> tuple[int, int]:
-    """Read `N` or `MIN:MAX` as (MIN, MAX)."""
+def nodes(text: str) -> tuple[int, int, int]:
+    """Read `N`, `MIN:MAX` or `MIN:MAX:UNIT` as (MIN, MAX, UNIT)."""
     parts = text.split(":")
-    if len(parts) > 2 or not all(re.fullmatch(r"\d+", part) for part in parts):
-        raise ValueError("write a number of nodes, or MIN:MAX, like --nnodes=2:4")
-    low, high = _number(parts[0]), _number(parts[-1])
+    if len(parts) > 3 or not all(re.fullmatch(r"\d+", part) for part in parts):
+        raise ValueError("write a number of nodes, MIN:MAX, or MIN:MAX:UNIT, like --nnodes=2:4")
+    low, high = _number(parts[0]), _number(parts[:2][-1])
     if low < 1:
         raise ValueError(f"at least 1 node; write --nnodes={1 if len(parts) == 1 else f'1:{max(high, 1)}'}")
     if high < low:
         raise ValueError(f"the minimum ({low}) is above the maximum ({high}); write --nnodes={high}:{low}")
     if high > NODES_MAX:
         raise ValueError(f"at most {NODES_MAX} nodes")
-    return low, high
+    unit = _number(parts[2]) if len(parts) > 2 else 1
+    if unit < 1:
+        raise ValueError(f"a unit has at least 1 node; write --nnodes={low}:{high}")
+    in_units(low, high, unit)
+    return low, high, unit
+
+
+def in_units(low: int, high: int, unit: int) -> None:
+    """Raise ValueError unless this minimum and maximum of nodes are whole units."""
+    for name, value in (("minimum", low), ("maximum", high)):
+        if value % unit:
+            least = max(low // unit, 1) * unit
+            fix = f"--nnodes={least}:{max(-(-high // unit) * unit, least)}:{unit}"
+            raise ValueError(f"the {name} ({value}) is no multiple of the unit ({unit}); write {fix}")
 
 
 def workers(text: str) -> int:

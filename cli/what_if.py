@@ -85,7 +85,13 @@ def _follows(text: str) -> Follows:
     metavar="SECONDS",
     help="How long a round that has MIN nodes waits for more.",
 )
-@click.option("--nnodes", "nodes", type=Value("N|MIN:MAX", values.nodes), metavar="N|MIN:MAX", help="Nodes of a round.")
+@click.option(
+    "--nnodes",
+    "nodes",
+    type=Value("N|MIN:MAX[:UNIT]", values.nodes),
+    metavar="N|MIN:MAX[:UNIT]",
+    help="Nodes of a round.",
+)
 @click.option(
     "--follows",
     type=Value("time|node|program", _follows),
@@ -111,7 +117,7 @@ def what_if(
     ttl: float | None,
     max_restarts: int | None,
     last_call: float | None,
-    nodes: tuple[int, int] | None,
+    nodes: tuple[int, int, int] | None,
     follows: Follows,
     seeds: int,
     as_json: bool,

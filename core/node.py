@@ -64,9 +64,11 @@ def _ended(held: Held, now: float) -> group.Event:
 
 
 def _generation(held: Held) -> Generation | None:
-    """Return the generation that this node's workers belong to if they live; None for a node that has lost its seat."""
+    """Return the generation that this node's workers belong to if they live; None for a node that has lost its seat, or its
+    place in the world that stands."""
     state = held.state
-    return Generation(state.job, state.generation) if state and held.node in state.seats else None
+    has_place = state is not None and held.node in state.seats and not state.passes_over(held.node)
+    return Generation(state.job, state.generation) if state and has_place else None
 
 
 def workless(state: RendezvousState | None, world: World) -> tuple[Node, ...]:

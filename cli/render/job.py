@@ -205,6 +205,7 @@ def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str,
         "round": state.round,
         "nodes_min": state.limits.min_nodes,
         "nodes_max": state.limits.max_nodes,
+        "node_unit": state.limits.node_unit,
         "restarts": restarts(state),
         "max_restarts": state.limits.max_restarts,
         "nodes": [

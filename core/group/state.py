@@ -76,7 +76,8 @@ class Over:
     by: Node | None
     at: float
     generation: Generation | None = None
-    """The generation of the register now; None: it shows none, or this node has no seat any longer."""
+    """The generation of the register now; None: it shows none, or this node has no seat any
+    longer, or waits beside the world that stands."""
 
 
 @frozen

@@ -85,6 +85,8 @@ class Judge:
     jobs: dict[Life, str] = field(factory=dict)
     """Life -> the job whose register it was."""
     begun: set[Life] = field(factory=set)
+    stayed: frozenset[Node] = frozenset()
+    """The members of the last world that have kept their seats since, where worlds have whole units."""
     left: set[Node] = field(factory=set)
     leaving: set[Node] = field(factory=set)
     excused: dict[Node, float] = field(factory=dict)
@@ -141,6 +143,8 @@ class Judge:
             verify_step(was, after)
         check(self._asks(kind, fact))
         self.register = after
+        if after.limits.node_unit > 1:
+            self.stayed = _stayed(self.stayed, after, fact.restores)
         self.jobs[after.life] = after.job
         if fact.before is None or fact.restores:
             self.begun.add(after.life)
@@ -212,3 +216,11 @@ class Judge:
     def earlier(self, world: WorldId) -> list[World]:
         """Return the worlds of the same job that were completed before this one."""
         return [each for id, each in self.worlds.items() if self.is_earlier(id, world)]
+
+
+def _stayed(stayed: frozenset[Node], state: RendezvousState, restored: bool) -> frozenset[Node]:
+    """Return the members of the last world that have kept their seats. Of an open round that is restored nothing is known:
+    it may be older than that world."""
+    if state.complete:
+        return frozenset(state.members)
+    return frozenset() if restored else stayed.intersection((*state.expected, *state.participants))

@@ -30,6 +30,7 @@ from .facts import Decided, GaveUp, Operated, Stepped, WaitsForever
 from .law import ARMED, EXCUSED, Answers, law
 from .pasts import NEVER, SLACK_S, Past, has_lasted, is_spare
 from .refusals import denied, ignored, is_gone, is_needed, unjust
+from .register_laws import NOT_TAKEN
 
 if TYPE_CHECKING:
     from .judge import Judge
@@ -110,10 +111,22 @@ def O8(judge: Judge, it: Stepped) -> Answers:
 
 @law("a node waits without a deadline", WaitsForever, is_traced=False)
 def L6(judge: Judge, it: WaitsForever) -> Answers:
-    """Every wait has a deadline and a reason that can be shown: no node spins, and only a spare joins without a deadline."""
+    """Every wait has a deadline and a reason that can be shown: no node spins, and only a spare joins without a deadline,
+    which is none while the nodes that wait make a unit with it, and nothing keeps them out."""
     yield ARMED
     if it.handler is join and not is_spare(it.held):
         yield f"{it.held.node} waits to join without end, and is no spare"
+    if it.handler is join and it.held.state is not None and is_idle(it.held.state, it.held.node):
+        yield f"{it.held.node} waits to join without end, though a unit of nodes is there"
+
+
+def is_idle(state: RendezvousState, node: Node) -> bool:
+    """Return True if this node waits with others that make a unit with it, and neither a drained node nor one that is done
+    keeps them out."""
+    waiting = state.those(Status.WAITING)
+    if node not in waiting or _waits_for_drained(state) or state.those(Status.DONE, Status.GONE):
+        return False
+    return waiting.index(node) < _in_units(state)
 
 
 def _is_of_join(it: GaveUp) -> bool:
@@ -243,8 +256,9 @@ def _aside(me: Node, state: RendezvousState) -> object:
 @law("a chore is done for which a span must be over", Decided)
 def O4(judge: Judge, it: Decided) -> Answers:
     """Overdue, the last call, an upscale and the end of fruitless rounds come no earlier than their span after the node saw
-    the fact, no upscale while a drained node is IN, and the next upscale, unless it fills the job, no earlier than 4
-    `upscale_after` after the node saw the round of the last one, or half of `join_timeout` if that is shorter."""
+    the fact, no upscale while a drained node is IN or for less than a unit, and the next upscale, unless it fills the job,
+    no earlier than 4 `upscale_after` after the node saw the round of the last one, or half of `join_timeout` if that is
+    shorter."""
     held, me, at, past = it.held, it.held.node, it.at, judge.past(it.held.node)
     match it.edit:
         case Overdue():
@@ -263,6 +277,8 @@ def O4(judge: Judge, it: Decided) -> Answers:
             yield ARMED
             if held.state is not None and _waits_for_drained(held.state):
                 yield f"{me} ends the round for a newcomer, though a drained node is at work in it"
+            if held.state is not None and not _in_units(held.state):
+                yield f"{me} ends the round for newcomers that make no unit"
             if not has_lasted(past.seen(_newcomer, at), grows_after := _grows_after(held)):
                 yield f"{me} ends the round for a newcomer that it has not seen for {grows_after:g} s"
             if (stays := _stays(held)) and not has_lasted(past.seen(_grown, at), stays):
@@ -297,6 +313,13 @@ def _last_call(held: Held) -> float:
 def _waits_for_drained(state: RendezvousState) -> bool:
     """Return True if a drained node will end the round itself, once its workers are ready."""
     return any(seat.status is Status.IN and seat.notice for seat in state.seats.values())
+
+
+def _in_units(state: RendezvousState) -> int:
+    """Return how many of the nodes that wait make whole units for which there is room."""
+    limits, taken = state.limits, sum(seat.status not in NOT_TAKEN for seat in state.seats.values())
+    come = min(limits.max_nodes - taken, len(state.those(Status.WAITING)))
+    return come - come % limits.node_unit
 
 
 @law("a node leaves", Decided)

@@ -123,6 +123,12 @@ S1 = verified(
     "The world of a complete round does not change while the round stands.",
 )
 S4 = verified("S4", *COMPLETE, "A complete world has at least the minimum and at most the maximum of nodes.")
+S22 = verified(
+    "S22",
+    "a write leaves a complete round, and worlds have whole units",
+    lambda was, now: now.complete and now.limits.node_unit > 1,
+    "A complete world has a multiple of `node_unit` nodes.",
+)
 S5 = verified(
     "S5",
     "a write leaves two seats or more",
@@ -341,6 +347,34 @@ V21 = verified(
 )
 
 
+V22 = verified(
+    "V22",
+    "a world of whole units is completed, and somebody waits",
+    lambda was, now: now.limits.node_unit > 1 and _completes(was, now) and now.census[Status.WAITING] > 0,
+    "The write that completes a world leaves nobody waiting who would make it larger: with room for a unit, fewer nodes "
+    "than one.",
+)
+
+
+def _completes(was: State, now: State) -> bool:
+    return now.complete and (now.round > was.round or not was.complete)
+
+
+@law("a world of whole units is completed, and a participant waits", Wrote)
+def V23(judge: Judge, it: Wrote) -> Answers:
+    """Which participants are over the last whole unit: no member of the last world that has kept its seat, while a node that
+    was none becomes a member."""
+    now = it.after
+    if not it.completes or now.limits.node_unit == 1:
+        return
+    over = [node for node in now.those(Status.WAITING) if status_of(it.was, node) is not Status.WAITING]
+    if over:
+        yield ARMED
+    moved = sorted(judge.stayed.intersection(over))
+    if moved and not judge.stayed.issuperset(now.members):
+        yield f"{', '.join(map(str, moved))} ran in the last world and wait, and others have taken their places"
+
+
 @law("a write leaves an open round in which somebody waits", Wrote)
 def V4(judge: Judge, it: Wrote) -> Answers:
     """In an open round nobody is WAITING while there is room."""
@@ -359,12 +393,13 @@ def V4(judge: Judge, it: Wrote) -> Answers:
 def V6(judge: Judge, it: Wrote) -> Answers:
     """A round completes at once when the maximum is in and nobody is EXPECTED, and without a last call only at the maximum
     or the target."""
-    now, size = it.after, len(it.after.members)
+    now = it.after
     if not it.completes or isinstance(it.edit, Complete):
         return
     yield ARMED
-    if now.round == it.was.round and size < now.limits.max_nodes and not 0 < now.target <= size:
-        yield f"complete without a last call, with {size} of up to {now.limits.max_nodes} nodes"
+    came = len(now.members) + now.census[Status.WAITING]  # some may be over the last whole unit
+    if now.round == it.was.round and came < now.limits.max_nodes and not 0 < now.target <= came:
+        yield f"complete without a last call, with {came} of up to {now.limits.max_nodes} nodes"
 
 
 @law("a round ends, or one that was expected is dropped", Wrote)

@@ -163,11 +163,18 @@ def _arrive(state: RendezvousState, edit: Arrive, me: Node) -> RendezvousState:
 
 
 def _reseated(state: RendezvousState, edits: Mapping[Node, Arrive | Done | Reserve]) -> RendezvousState:
-    """Return the state after these nodes, which have seats, have changed these. None of them changes another's."""
+    """Return the state after these nodes, which have seats, have changed these. None of them changes another's. Those that
+    were set aside wait behind all others: the members have come before them."""
     before = state.seats
     seats = {node: _seat_after(state, before[node], edit) for node, edit in edits.items()}
-    changed = any(seat is not before[node] for node, seat in seats.items())
-    return evolve(state, seats={**before, **seats}) if changed else state
+    if all(seat is before[node] for node, seat in seats.items()):
+        return state
+    after, order = {**before, **seats}, state.next_order
+    for node, seat in seats.items():
+        if before[node].status is Status.ASIDE and seat.status is Status.WAITING:
+            after[node] = evolve(after.pop(node), order=order)
+            order += 1
+    return evolve(state, seats=after, next_order=order)
 
 
 def _seat_after(state: RendezvousState, seat: Seat, edit: Arrive | Done | Reserve) -> Seat:
@@ -358,14 +365,16 @@ def settle(state: RendezvousState, me: Node) -> RendezvousState:
 def _completed(state: RendezvousState) -> RendezvousState:
     """Return the state with a complete world. From now on this life counts by itself.
 
-    The members' seats change places with one another, so that they stand in the order of the ranks. So the next world
-    begins with the order of this one.
+    The participants' seats change places with one another, so that they stand in the order of the ranks. So the next world
+    begins with the order of this one. Those over the last whole unit wait, behind all members.
     """
     line = in_rank_order(state)
-    if line == state.participants:
+    over = line[state.limits.whole(len(line)) :]
+    if line == state.participants and not over:
         return evolve(state, complete=True, completed_in=state.life, base=())
     orders = {node: state.seats[old].order for node, old in zip(line, state.participants, strict=True)}
-    dealt = [(node, evolve(seat, order=orders.get(node, seat.order))) for node, seat in state.seats.items()]
+    waiting = {node: seat.become(Status.WAITING) if node in over else seat for node, seat in state.seats.items()}
+    dealt = [(node, evolve(seat, order=orders.get(node, seat.order))) for node, seat in waiting.items()]
     seats = dict(sorted(dealt, key=lambda each: each[1].order))
     return evolve(state, complete=True, completed_in=state.life, base=(), seats=seats)
 

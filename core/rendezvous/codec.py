@@ -61,7 +61,7 @@ from .state import (
     note_columns,
 )
 
-FORMAT = 9
+FORMAT = 10
 BYTES_MAX = 8 * 2**20
 """The most bytes of a register, compressed or not. A larger value is refused unread."""
 PLAIN_MAX = 4_096
@@ -134,6 +134,7 @@ class _Limits(_Wire):
     agreed: Text
     give_up_after: Annotated[int, Meta(ge=0, le=FRUITLESS_MAX)]
     counts_failures: bool
+    node_unit: Annotated[int, Meta(ge=1, le=NODES_MAX)]
 
 
 class _Profile(_Wire, omit_defaults=True):
@@ -284,6 +285,7 @@ def _to_wire(state: RendezvousState) -> _State:
             limits.agreed,
             limits.give_up_after,
             limits.counts_failures,
+            limits.node_unit,
         ),
         round=state.round,
         generation=state.generation,

@@ -221,12 +221,14 @@ class Context:
 
     @property
     def left_behind(self) -> bool:
-        """True if workers of mine live that are no part of the register's generation, or that have lost their seat: they
-        must stop first, or others may start the next ones beside them."""
+        """True if workers of mine live that are no part of the register's generation, or that have lost their seat, or their
+        place to be a spare: they must stop first, or others may start the next ones beside them."""
         alive, state = self.operation.alive, self.state
         if alive is None:
             return False
-        return state is None or self.seat is None or alive != (state.job, state.generation)
+        return (
+            state is None or self.seat is None or alive != (state.job, state.generation) or state.passes_over(self.me)
+        )
 
     @property
     def in_my_world(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from ..evolving import evolve
 from ..world import Node, World, name_of
 from .state import RendezvousState, Seat, Status, known_as
 
@@ -49,7 +50,7 @@ def explain(state: RendezvousState | None, me: Node | None) -> str:
         why = set_aside(seat) if seat.status is Status.ASIDE else _seats_taken(state)
         return f"round {state.round}: spare, {why}"
     forms = _complete(state) if state.complete else _open(state) + _lost(state)
-    return f"round {state.round}: {forms}{_drained(state)}{_aside(state)}{_fruitless(state)}"
+    return f"round {state.round}: {forms}{_over(state)}{_drained(state)}{_aside(state)}{_fruitless(state)}"
 
 
 def set_aside(seat: Seat) -> str:
@@ -71,11 +72,12 @@ def hint(state: RendezvousState | None, last_call_timeout: float) -> str:
     """Return advice for a wait for the minimum of nodes; empty if there is none."""
     if state is None or state.complete or state.quorate or state.census[Status.EXPECTED]:
         return ""
-    here = state.census[Status.IN]
+    here = state.limits.whole(state.census[Status.IN])
     if here < 1:
         return ""
-    those = "the one that is" if here == 1 else f"the {here} that are"
-    return f"with --nnodes={here}:{state.limits.max_nodes} it would start with {those} here in {last_call_timeout:g} s"
+    over = state.census[Status.IN] > here
+    those = "the one that is" if here == 1 else f"{here} of those that are" if over else f"the {here} that are"
+    return f"with {evolve(state.limits, min_nodes=here).option} it would start with {those} here in {last_call_timeout:g} s"
 
 
 def named(state: RendezvousState, nodes: Sequence[Node]) -> str:
@@ -114,6 +116,15 @@ def _lost(state: RendezvousState) -> str:
     return f" · lost: {', '.join(lost)}" if lost else ""
 
 
+def _over(state: RendezvousState) -> str:
+    """Name the spares over the last whole unit, and say what that unit lacks."""
+    if not state.complete or state.finishing or state.draining or not state.lacking:
+        return ""
+    spares = [node for node in state.redundancy_list if state.seats[node].status is Status.WAITING]
+    lacks = f"a unit of {state.limits.node_unit} lacks {_nodes(state.lacking)}"
+    return f" · spare: {named(state, spares)} ({lacks})"
+
+
 def _drained(state: RendezvousState) -> str:
     """Name the nodes that are drained and still here."""
     those = [node for node in state.present if state.seats[node].notice]
@@ -142,7 +153,13 @@ def _seats_taken(state: RendezvousState) -> str:
         return f"the running round is finishing ({_nodes(len(state.members))})"
     if state.draining and state.room > 0:
         return f"the running round goes on until its drained nodes leave ({named(state, state.draining)})"
+    if state.lacking:
+        return f"waits for {more(state.lacking)} to make a unit of {state.limits.node_unit}"
     return f"{state.limits.max_nodes} of {state.limits.max_nodes} seats are taken"
+
+
+def more(count: int) -> str:
+    return "1 more node" if count == 1 else f"{count} more nodes"
 
 
 def _nodes(count: int) -> str:

@@ -59,9 +59,7 @@ def _other_limits(ctx: Context, state: RendezvousState) -> str:
 
 
 def _spelled(limits: Limits) -> str:
-    return (
-        f"--nnodes={limits.min_nodes}:{limits.max_nodes} --max-restarts={limits.max_restarts} {limits.agreed}".rstrip()
-    )
+    return f"{limits.option} --max-restarts={limits.max_restarts} {limits.agreed}".rstrip()
 
 
 def _stranger(ctx: Context, state: RendezvousState) -> tuple[Node, Profile] | None:

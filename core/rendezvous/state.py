@@ -143,6 +143,8 @@ class Limits:
     """The job ends after this number of fruitless rounds in a row. 0: it does not."""
     counts_failures: bool = field(default=False)
     """A round that ends as FAILED is a fruitless one too."""
+    node_unit: int = field(default=1)
+    """A world has a multiple of this number of nodes."""
 
     @min_nodes.validator
     def _at_least_one(self, attribute: Attribute[int], value: int) -> None:
@@ -168,6 +170,21 @@ class Limits:
     def _counts_for_a_limit(self, attribute: Attribute[bool], value: bool) -> None:
         if value and not self.give_up_after:
             raise ValueError("counts_failures: only with give_up_after")
+
+    @node_unit.validator
+    def _divides(self, attribute: Attribute[int], value: int) -> None:
+        if value < 1 or self.min_nodes % value or self.max_nodes % value:
+            bounds = f"min_nodes ({self.min_nodes}) and max_nodes ({self.max_nodes})"
+            raise ValueError(f"node_unit: a divisor of {bounds}, not {value}")
+
+    @property
+    def option(self) -> str:
+        """The option of the launcher that says how many nodes these are."""
+        return f"--nnodes={self.min_nodes}:{self.max_nodes}" + (f":{self.node_unit}" if self.node_unit > 1 else "")
+
+    def whole(self, count: int) -> int:
+        """Return how many of this many nodes a world has: whole units of them."""
+        return min(count, self.max_nodes) // self.node_unit * self.node_unit
 
     @agreed.validator
     def _is_text(self, attribute: Attribute[str], value: str) -> None:
@@ -339,11 +356,20 @@ class RendezvousState:
 
     @derived
     def wait_list(self) -> tuple[Node, ...]:
-        """The waiting nodes that the next round has room for, and for which this round may be ended. Nobody ends it while a
-        drained member is at work: its script may be saving a checkpoint, and it ends the round itself in time."""
+        """The waiting nodes that the next round has room for, in whole units, and for which this round may be ended. Nobody
+        ends it while a drained member is at work: its script may be saving a checkpoint, and it ends the round itself in
+        time."""
         if not self.census[Status.WAITING] or self.finishing or self.draining:
             return ()
-        return self.those(Status.WAITING)[: max(self.room, 0)]
+        waiting, unit = self.those(Status.WAITING), self.limits.node_unit
+        return waiting[: min(len(waiting), max(self.room, 0)) // unit * unit]
+
+    @property
+    def lacking(self) -> int:
+        """How many more nodes must wait until those that do make a unit; 0 if one waits, or there is no room for it."""
+        unit = self.limits.node_unit
+        over = self.census[Status.WAITING] % unit
+        return unit - over if over and self.census[Status.WAITING] < self.room else 0
 
     @property
     def fills_up(self) -> bool:
@@ -357,8 +383,8 @@ class RendezvousState:
 
     @derived
     def redundancy_list(self) -> tuple[Node, ...]:
-        """The spares: waiting nodes without room, or behind a round that is finishing or has a drained member at work, and
-        the nodes that are set aside."""
+        """The spares: waiting nodes without room, or that make no whole unit, or behind a round that is finishing or has a
+        drained member at work, and the nodes that are set aside."""
         if not self.census[Status.WAITING] and not self.census[Status.ASIDE]:
             return ()
         return (*self.those(Status.WAITING)[len(self.wait_list) :], *self.those(Status.ASIDE))
@@ -373,6 +399,10 @@ class RendezvousState:
         lost, and its round goes on."""
         seat = self.seats.get(node) if node is not None else None
         return seat is not None and (seat.status is Status.ABSENT or node in self.redundancy_list)
+
+    def passes_over(self, node: Node) -> bool:
+        """Return True if this node waits, and a world stands without it."""
+        return self.complete and status_of(self, node) is Status.WAITING
 
     @derived
     def party_is_whole(self) -> bool:

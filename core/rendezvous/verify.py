@@ -138,6 +138,8 @@ def _of_complete(state: RendezvousState) -> Iterator[Finding]:
     size = len(state.members)
     if not state.limits.min_nodes <= size <= state.limits.max_nodes:
         yield "S4", f"a world of {size} nodes, outside {state.limits.min_nodes} to {state.limits.max_nodes}"
+    if size % state.limits.node_unit:
+        yield "S22", f"a world of {size} nodes, which are no whole units of {state.limits.node_unit}"
     if state.census[Status.EXPECTED]:
         yield "V1", f"complete while {_names(state.expected)} are still expected"
     if state.failures > state.limits.max_restarts:
@@ -166,6 +168,9 @@ def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Findin
     if (after.life, after.job, after.limits) != (before.life, before.job, before.limits):
         yield "S7", f"another life, job or limits in one chain of versions: {after.life}, {after.job}, {after.limits}"
     completed = after.complete and (not before.complete or after.round > before.round)
+    if completed and _could_be_larger(after):
+        size, over = len(after.members), after.census[Status.WAITING]
+        yield "V22", f"complete with {size} nodes, and {over} wait that would make it larger"
     if after.base != (() if completed else before.base):
         yield "R2", f"the base went from {before.base} to {after.base}"
     if completed and after.completed_in != after.life:
@@ -185,6 +190,11 @@ def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Findin
         yield from _of_aside(before, after)
     if after.next_order < before.next_order or after.stale_before < before.stale_before:
         yield "S5", "an order or a bound on proposals went backwards"
+
+
+def _could_be_larger(state: RendezvousState) -> bool:
+    size = len(state.members)
+    return state.limits.whole(size + state.census[Status.WAITING]) > size
 
 
 def _is_freed(was: Seat, now: Seat | None) -> bool:

@@ -40,6 +40,8 @@ class Feature:
     """The values of the field in settings without it."""
     plain: bool = False
     """Worlds have it too whose runs leave out kinds of faults."""
+    sizes: bool = False
+    """It changes how many nodes a round may have. It is not drawn where the user has said that."""
 
     def is_of(self, setting: Setting) -> bool:
         return getattr(setting, self.field) not in self.without
@@ -51,6 +53,13 @@ class Feature:
 
 def _targeted(choose: Choose, setting: Setting) -> Mapping[str, Any]:
     return {"first_target": setting.min + choose(setting.max - setting.min + 1)}
+
+
+def _in_units(choose: Choose, setting: Setting) -> Mapping[str, Any]:
+    """Draw the unit, with a minimum and a maximum of whole units that this many nodes can make."""
+    unit = min(one(choose, (2, 2, 3)), setting.nodes)
+    least = max(setting.min // unit, 1) * unit
+    return {"unit": unit, "min": least, "max": max(-(-setting.max // unit) * unit, least)}
 
 
 def _strictly(choose: Choose, setting: Setting) -> Mapping[str, Any]:
@@ -82,6 +91,7 @@ FEATURES: Mapping[str, Feature] = {
     "give-up": Feature(3, "give_up", (1, 2, 2, 3), _circling),
     "checks": Feature(4, "checks", (1,), plain=True),
     "notices": Feature(3, "notices", (1,), plain=True),
+    "units": Feature(4, "unit", (2,), _in_units, without=(1,), sizes=True),
     "tail": Feature(5, "tail", (0.5, 3.0)),
     "unlike": Feature(4, "unlike", (2, 3), without=(1,)),
     "parties": Feature(5, "party", (2, 3), lambda choose, setting: {"party_wait": 3.0}, without=(1,)),
@@ -99,10 +109,12 @@ FEATURES: Mapping[str, Feature] = {
 """All features, in the order in which a setting gets them: the last one changes the spans of others."""
 
 
-def featured(choose: Choose, setting: Setting, plain: bool, wanted: frozenset[str]) -> Setting:
-    """Return this setting with the features that are wanted, and with others that are drawn."""
+def featured(choose: Choose, setting: Setting, plain: bool, wanted: frozenset[str], sized: bool = False) -> Setting:
+    """Return this setting with the features that are wanted, and with others that are drawn. `sized`: the user has said how
+    many nodes a round may have."""
     for name, feature in FEATURES.items():
-        drawn = (feature.plain or not plain) and choose(feature.one_in) == feature.one_in - 1
+        may = (feature.plain or not plain) and not (feature.sizes and sized)
+        drawn = may and choose(feature.one_in) == feature.one_in - 1
         if drawn or name in wanted:
             setting = feature.given(choose, setting)
     return setting

@@ -16,6 +16,7 @@ from attrs import define, field
 from ..group import Phase
 from ..group.state import KILL_S
 from ..properties.law import Law, Strength
+from ..properties.outcome_laws import is_idle
 from ..rendezvous import RendezvousState, Status, Violation
 from ..rendezvous.context import GROWN_RUNS, LEASE_S
 from ..rendezvous.state import STAND_INS
@@ -302,11 +303,12 @@ _AT_WORK = (Phase.RUNNING, Phase.BARRIER)
 
 
 def is_in_place(register: RendezvousState, process: Process) -> bool:
-    """Return True if the node runs in the complete world of this register, or is a spare there."""
+    """Return True if the node runs in the complete world of this register, or is a spare there that makes no whole unit."""
     seat = register.seats.get(process.node)
     if seat is not None and seat.status is Status.ABSENT:
         return True  # its round goes on without this reserve, and calls it at the end
     if seat is None or seat.status in (Status.WAITING, Status.ASIDE):
-        return seat is not None and process.node in register.redundancy_list
+        is_spare = seat is not None and process.node in register.redundancy_list
+        return is_spare and not is_idle(register, process.node)
     ran = process.attempt.world
     return ran is not None and ran.id == register.world_id and process.group.phase in _AT_WORK

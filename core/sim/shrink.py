@@ -88,18 +88,19 @@ def _merged(story: Story) -> Iterator[Story]:
 
 def _in_fewer_nodes(story: Story) -> Iterator[Story]:
     """Yield the story with only the slots that it uses, under the first names; then with each limit lowered."""
-    setting = story.setting
+    setting, unit = story.setting, story.setting.unit
     used = dict.fromkeys(each.slot for each in story.operations if each.kind.takes_node)
     if len(used) < setting.nodes:
         names = {was: slot(index) for index, was in enumerate(used)}
         operations = tuple(evolve(each, slot=names.get(each.slot, "")) for each in story.operations)
-        for nodes in range(max(len(used), 1), setting.nodes):
-            sizes = {"nodes": nodes, "min": min(setting.min, nodes), "max": min(setting.max, nodes)}
+        for nodes in range(max(len(used), unit), setting.nodes):
+            whole = nodes // unit * unit
+            sizes = {"nodes": nodes, "min": min(setting.min, whole), "max": min(setting.max, whole)}
             yield Story(_sized(setting, **sizes), operations)
     if setting.max > setting.min:
-        yield evolve(story, setting=_sized(setting, max=setting.max - 1))
-    if setting.min > 1:
-        yield evolve(story, setting=evolve(setting, min=setting.min - 1))
+        yield evolve(story, setting=_sized(setting, max=setting.max - unit))
+    if setting.min > unit:
+        yield evolve(story, setting=evolve(setting, min=setting.min - unit))
 
 
 def _sized(setting: Setting, **sizes: int) -> Setting:

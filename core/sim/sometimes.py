@@ -45,6 +45,7 @@ SOMETIMES = (
     "quorum regained",
     "a spare",
     "a spare promoted",
+    "a participant over the last unit",
     "end by failed",
     "end by lost",
     "end by left",

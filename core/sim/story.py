@@ -94,6 +94,8 @@ class Setting:
     """The fewest nodes of a round."""
     max: int = 3
     """The most nodes of a round. Those above it are spares."""
+    unit: int = field(default=1, validator=_at_least(1))
+    """A world has a multiple of this number of nodes. Those over that are spares, too."""
     restarts: int = 3
     """How often the job may be restarted after a failure."""
     workers: int = field(default=1, validator=_at_least(1))
@@ -202,7 +204,7 @@ class Setting:
     @property
     def limits(self) -> Limits:
         counts = self.counts_failures > 0 < self.give_up
-        return Limits(self.min, self.max, self.restarts, give_up_after=self.give_up, counts_failures=counts)
+        return Limits(self.min, self.max, self.restarts, "", self.give_up, counts, self.unit)
 
     @property
     def rendezvous(self) -> Settings:

@@ -109,7 +109,8 @@ def setting(choose: Choose, shape: Shape) -> Setting:
         grace=one(choose, (1.0, 3.0)),
         notices=0,
     )
-    return featured(choose, drawn, shape.faults < frozenset(DRAWN), shape.features)
+    sized = shape.min is not None or shape.max is not None
+    return featured(choose, drawn, shape.faults < frozenset(DRAWN), shape.features, sized)
 
 
 @define

@@ -65,8 +65,8 @@ class Supposition:
     """After this silence a node is dead: as many heartbeats are missed as the recorded job let be missed."""
     max_restarts: int | None = None
     last_call: float | None = None
-    nodes: tuple[int, int] | None = None
-    """The fewest and the most nodes of a round."""
+    nodes: tuple[int, int, int] | None = None
+    """The fewest and the most nodes of a round, and the unit."""
 
 
 AS_RECORDED = Supposition()
@@ -301,6 +301,7 @@ def setting_of(chronicle: Chronicle, supposed: Supposition, seed: int) -> Settin
         nodes=there,
         min=limits.min_nodes,
         max=limits.max_nodes,
+        unit=limits.node_unit,
         restarts=limits.max_restarts,
         workers=chronicle.profile.local_world_size,
         backend=Backend.LEASE if settings.leased else Backend.CAS,
@@ -336,9 +337,9 @@ def own_of(chronicle: Chronicle, supposed: Supposition) -> Own:
 
 def _rendezvous(chronicle: Chronicle, supposed: Supposition) -> Settings:
     settings, limits = chronicle.rendezvous, chronicle.rendezvous.limits
-    least, most = supposed.nodes or (limits.min_nodes, limits.max_nodes)
+    least, most, unit = supposed.nodes or (limits.min_nodes, limits.max_nodes, limits.node_unit)
     restarts = limits.max_restarts if supposed.max_restarts is None else supposed.max_restarts
-    changed = evolve(limits, min_nodes=least, max_nodes=most, max_restarts=restarts)
+    changed = evolve(limits, min_nodes=least, max_nodes=most, max_restarts=restarts, node_unit=unit)
     last_call = settings.last_call_timeout if supposed.last_call is None else supposed.last_call
     interval = settings.keep_alive_interval
     if supposed.ttl is not None:

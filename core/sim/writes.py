@@ -22,6 +22,7 @@ from ..rendezvous import (
     blank,
 )
 from ..rendezvous.actions import entrants
+from ..rendezvous.state import status_of
 from ..world import Ending, Node, Verdict, Why
 from .process import Process
 from .sometimes import Counts
@@ -154,6 +155,8 @@ def _seats(before: RendezvousState, edit: Edit, me: Node, after: RendezvousState
         case _:
             pass
     yield from _asides(before, me, after)
+    if before.census[IN] and after.complete and any(_is_in(before, node) for node in after.those(WAITING)):
+        yield "a participant over the last unit"
     waited = before.those(WAITING) if before.census[WAITING] else ()
     if any(node in after.seats and after.seats[node].status is IN for node in waited):
         yield "a spare promoted"
@@ -165,6 +168,10 @@ def _seats(before: RendezvousState, edit: Edit, me: Node, after: RendezvousState
         yield "a reserve goes, and its round goes on"
     if after.census[RESERVE] > before.census[RESERVE]:
         yield "a reserve"
+
+
+def _is_in(state: RendezvousState, node: Node) -> bool:
+    return status_of(state, node) in (IN, EXPECTED)
 
 
 def _asides(before: RendezvousState, me: Node, after: RendezvousState) -> Iterator[str]:

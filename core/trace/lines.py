@@ -16,7 +16,7 @@ from .plain import made, plain
 from .steps import Header, Step, Trace, Worked, step_at
 
 NAME = "elastic trace"
-FORMAT = 9
+FORMAT = 10
 READERS = {4: "elastic 0.1.0", 8: "elastic 0.3.0"}
 """Format -> the version of elastic that reads it, for formats that this version does not read."""
 LINE_MAX = 2 * BYTES_MAX

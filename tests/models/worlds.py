@@ -59,8 +59,9 @@ def anew(text: str) -> str:
 
 def register(size: str = "1:2", restarts: int = 0) -> RendezvousState:
     """Before its first write; `size` as in --nnodes."""
-    least, _, most = size.partition(":")
-    return blank(LIFE, Limits(int(least), int(most or least), restarts))
+    least, *rest = map(int, size.split(":"))
+    most, unit = [*(rest or [least]), 1][:2]
+    return blank(LIFE, Limits(least, most, restarts, node_unit=unit))
 
 
 def edited(state: RendezvousState, who: str, edit: Edit) -> RendezvousState:

@@ -90,6 +90,10 @@ CANCEL = Close(Verdict(Ending.CANCELLED, 0, A, Why.ASKED))
         (wrote(arrived(register("2:3"), "a b"), "c", Leave()), {*ON_OPEN, "R2", "S5", "V11"}),
         (wrote(BEGUN, "b", Together({B: ENTERS})), {*ON_OPEN, "R2", "S5", "S19"}),
         (wrote(OPEN, "a", Together({A: BACK})), {*ON_OPEN, "S5", "B4"}),
+        (
+            wrote(arrived(register("2:4:2"), "a b c"), "a", Complete(0)),
+            {*ON_COMPLETE, "R2", "S5", "S20", "S22", "V22", "V23"},
+        ),
         (wrote(CIRCLES, "a", Evict(frozenset({B}))), {*(ON_END - {"S5"}), "V8", "B6", "B7"}),
         (wrote(arrived(CIRCLES, "b#2 a"), "a", Proceed(1)), {*ON_COMPLETE, "S1", "S5", "B7"}),
     ],

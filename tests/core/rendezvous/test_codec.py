@@ -89,6 +89,7 @@ def test_the_bytes_are_json_with_a_format_number_and_words_for_people() -> None:
             "agreed": "",
             "give_up_after": 0,
             "counts_failures": False,
+            "node_unit": 1,
         },
         "round": 0,
         "generation": 0,
@@ -143,12 +144,12 @@ VALID = encode(CLOSED)
         b"[]",
         b"7",
         b"{}",
-        b'{"format": 9}',
+        b'{"format": 10}',
         pickle.dumps(CLOSED.token),
         VALID + b"}",
         VALID + VALID,
         VALID.replace(b"life", b"l\xffe", 1),
-        b'{"format":9,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"format":10,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b"[" * 1_000_000,
         b'{"a":' * 100_000,
     ],
@@ -219,7 +220,7 @@ def test_a_register_is_compressed_above_a_length_and_by_its_length_alone() -> No
 
 
 def test_four_kilobytes_are_not_compressed_and_one_byte_more_is() -> None:
-    short = with_seats(("a", Profile(Endpoint("a", 1), labels=tuple((f"{each:03}", "x" * 240) for each in range(14)))))
+    short = with_seats(("a", Profile(Endpoint("a", 1), labels=tuple((f"{each:03}", "x" * 236) for each in range(14)))))
     longest = evolve(short, policy="x" * (4 * 1024 - len(encode_plain(short))))
     assert encode(longest) == encode_plain(longest)
     assert decode(encode(longest)) == longest and len(encode_plain(longest)) == PLAIN_MAX
@@ -341,7 +342,7 @@ def test_columns_that_are_longer_than_the_others_are_refused(names: list[str]) -
         (zlib.compress(b"garbage"), "no register state: "),
         (zlib.compress(LARGE), "no register state: "),
         (zlib.compress(b" " * (BYTES_MAX + 1)), f"more than the {BYTES_MAX} that a register may hold"),
-        (zlib.compress(b'{"format": 10}'), "format 10, this version reads format 9"),
+        (zlib.compress(b'{"format": 11}'), "format 11, this version reads format 10"),
     ],
     ids=["cut", "longer", "nothing", "broken", "no zlib", "no JSON", "compressed twice", "huge inside", "newer"],
 )
@@ -398,20 +399,20 @@ def test_what_is_noted_beside_a_state_as_it_is_read_is_what_it_says_itself(state
     assert noted == {name: getattr(evolve(read), name) for name in noted}
 
 
-@pytest.mark.parametrize("number", [0, 8, 10])
+@pytest.mark.parametrize("number", [0, 9, 11])
 def test_another_format_is_refused_though_the_rest_can_be_read(number: int) -> None:
-    with pytest.raises(Refused, match=f"format {number}, this version reads format 9"):
+    with pytest.raises(Refused, match=f"format {number}, this version reads format 10"):
         decode(put(wire(), ("format",), number))
 
 
 def test_a_register_of_the_first_format_is_refused_by_its_number() -> None:
-    with pytest.raises(Refused, match="format 1, this version reads format 9"):
+    with pytest.raises(Refused, match="format 1, this version reads format 10"):
         decode(b'{"format": 1, "life": "life", "version": 3}')
 
 
 def test_a_newer_format_is_refused_by_its_number_whatever_else_it_holds() -> None:
-    with pytest.raises(Refused, match="format 10, this version reads format 9"):
-        decode(b'{"format": 10, "seats": {"new": "shape"}}')
+    with pytest.raises(Refused, match="format 11, this version reads format 10"):
+        decode(b'{"format": 11, "seats": {"new": "shape"}}')
 
 
 SEAT = ("seats", 0)

@@ -84,6 +84,7 @@ ONE_STATE: Mapping[str, tuple[str, RendezvousState]] = {
     "proposals void beyond this version": ("S7", evolve(running(), stale_before=3)),
     "a world below the minimum": ("S4", evolve(running("a", size="1"), limits=Limits(2, 2))),
     "a world above the maximum": ("S4", evolve(running(), limits=Limits(1, 1))),
+    "a world of broken units": ("S22", evolve(running("a b c"), limits=Limits(2, 4, node_unit=2))),
     "complete while somebody is expected": ("V1", reseated(running("a b", size="1:2"), b=EXPECTED)),
     "complete over budget": ("B1", evolve(running(), failures=1)),
     "done in an open round": ("V2", reseated(arrived(register("2:3"), "a b"), a=DONE)),
@@ -436,7 +437,7 @@ def test_a_state_that_was_read_is_judged_as_if_it_was_written() -> None:
 
 def test_every_number_of_one_state_and_one_step_is_tested_here() -> None:
     tested = {number for number, *_ in (*ONE_STATE.values(), *STEPS.values())}
-    states = {"S5", "S8", "S4", "V1", "B1", "V2", "V3", "V4", "V5", "V6", "V14", "R2", "R3"}
+    states = {"S5", "S8", "S4", "S22", "V1", "B1", "V2", "V3", "V4", "V5", "V6", "V14", "R2", "R3"}
     steps = {"S7", "S6", "S10", "S1", "V7", "V8", "V9", "V10", "V11", "V12", "V21", "B2", "B3", "S14"}
     assert tested == states | steps
 

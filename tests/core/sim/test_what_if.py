@@ -104,7 +104,7 @@ def test_a_spare_takes_the_place_of_a_lost_node() -> None:
 
 
 def test_with_fewer_nodes_at_least_a_job_goes_on_without_the_lost_one() -> None:
-    alone = supposed(LOST, nodes=(1, 2), last_call=0.5)
+    alone = supposed(LOST, nodes=(1, 2, 1), last_call=0.5)
     assert [kind for kind in alone.played[0].ends if kind is not Kind.LOSS] == [Kind.UPSCALE, Kind.END]
 
 
@@ -210,9 +210,9 @@ def test_the_settings_of_the_nodes_are_those_of_the_recorded_ones() -> None:
 
 def test_what_cannot_be_supposed_is_refused() -> None:
     with pytest.raises(ValueError, match="max_nodes: 3"):
-        supposed(LOST, nodes=(3, 2))
+        supposed(LOST, nodes=(3, 2, 1))
     with pytest.raises(ValueError, match="a round of 3 nodes, where there are 2"):
-        supposed(LOST, nodes=(3, 3))
+        supposed(LOST, nodes=(3, 3, 1))
 
 
 def test_a_bucket_that_was_not_recorded_is_off_by_more_than_all() -> None:

@@ -60,7 +60,7 @@ def test_a_restore_refers_to_a_state_just_seen_and_spells_out_any_other() -> Non
     assert json.loads(asked)["ask"]["edit"]["held"] == {"same": held.version}
     assert json.loads(again)["fed"]["state"] == {"same": made.version}
     whole, asked = lines(saw(forming), write)
-    assert json.loads(asked)["ask"]["edit"]["held"]["format"] == 9
+    assert json.loads(asked)["ask"]["edit"]["held"]["format"] == 10
     for told in ([seen, lines(write)[0]], [whole, asked]):
         (trace,) = traces([AGENT.lines[0], *told])
         assert trace.steps[-1] == write
@@ -127,7 +127,7 @@ def worked(began_at: float) -> bytes:
     ("number", "change", "why"),
     [
         (1, lambda line: b"", "line 1: a step before any header"),
-        (1, changed(format=1), "line 1: 'elastic trace' of format 1; this version reads 'elastic trace' of format 9"),
+        (1, changed(format=1), "line 1: 'elastic trace' of format 1; this version reads 'elastic trace' of format 10"),
         (
             1,
             changed(format=4),
@@ -138,7 +138,7 @@ def worked(began_at: float) -> bytes:
             changed(format=8),
             "line 1: 'elastic trace' of format 8 (that is read by elastic 0.3.0); this version reads",
         ),
-        (1, changed(name="other"), "line 1: 'other' of format 9"),
+        (1, changed(name="other"), "line 1: 'other' of format 10"),
         (1, changed(node=3), "line 1: a node is wanted, not 3"),
         (3, lambda line: b"\xff\n", "line 3: JSON is malformed"),
         (3, lambda line: b"[]\n", "line 3: Expected `object`"),
@@ -157,8 +157,8 @@ def worked(began_at: float) -> bytes:
         (4, lambda line: worked(-1e308), "line 4: a time that no clock shows"),
         (4, changed(surprise=1), "line 4: asked: 'surprise' is not known"),
         (4, lambda line: b" " * LINE_MAX + b"\n", f"line 4: more than the {LINE_MAX} bytes"),
-        (6, changed(fed={"is": "shown", "state": {"format": 9}}), "line 6: no register state"),
-        (6, changed(fed={"is": "shown", "state": {"format": 1}}), "line 6: format 1, this version reads format 9"),
+        (6, changed(fed={"is": "shown", "state": {"format": 10}}), "line 6: no register state"),
+        (6, changed(fed={"is": "shown", "state": {"format": 1}}), "line 6: format 1, this version reads format 10"),
     ],
 )
 def test_a_line_that_no_agent_has_written_is_named(number: int, change: Callable[[bytes], bytes], why: str) -> None:

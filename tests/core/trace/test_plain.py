@@ -138,7 +138,7 @@ def test_text_that_is_no_text_is_made_one() -> None:
         ([["a"]], tuple[tuple[str, str], ...], "a list of 2, not of 1"),
         ([], Mapping[Node, int | None], "an object is wanted, not []"),
         ("jumping", Literal["running"], "'jumping' is not known"),
-        ({"format": 1}, RendezvousState, "format 1, this version reads format 9"),
+        ({"format": 1}, RendezvousState, "format 1, this version reads format 10"),
         ({**plain(Limits(), Limits), "min_nodes": 0}, Limits, "min_nodes: at least 1, not 0"),
     ],
 )
