@@ -148,13 +148,13 @@ watch.close()
 def test_a_host_that_stood_still_with_its_helper_kills_nobody(nothing_left: str) -> None:
     """For longer than the span, and the agent runs first again."""
     with subprocess.Popen(
-        [sys.executable, "-c", AGENT.replace("20.0", "3.0")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", AGENT.replace("20.0", "8.0")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as agent:
         assert agent.stdin and agent.stdout
         helper = int(agent.stdout.readline())
         for pid in (agent.pid, helper):
             os.kill(pid, signal.SIGSTOP)
-        time.sleep(4.0)  # the span is over
+        time.sleep(9.0)  # the span is over
         os.kill(agent.pid, signal.SIGCONT)
         readable, _, _ = select.select([agent.stdout], [], [], 0.5)
         os.kill(helper, signal.SIGCONT)
