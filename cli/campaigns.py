@@ -9,29 +9,24 @@ import time
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
-from functools import partial
 from types import FrameType
 from typing import TextIO
 
 from attrs import define
 
 from ..adapters.simulations.campaign import Calls, Campaign, campaign
-from ..adapters.terminal import printed
 from ..core.sim.tally import Tally
 from .mistakes import Mistake
-from .render.last_line import DUMB, LastLine, LiveLastLine, PlainLastLine, Wait
+from .render.last_line import Progress
 from .render.text import many
 from .simulate_options import RUNS, SimulateOptions
-
-LIVE_EVERY_S = 0.2
-PLAIN_EVERY_S = 10.0
 
 
 def run_campaign(what: Campaign | Calls, options: SimulateOptions, tally: Tally) -> tuple[Stopped, float]:
     """Add what the runs show to the tally; return the signal that stopped them, if any did, and the seconds they took.
     Raises Mistake if one of their processes is killed."""
     began_at, runs = time.monotonic(), options.runs or (None if options.steps else RUNS)
-    progress = Progress(sys.stderr, runs, began_at)
+    progress = RunProgress(sys.stderr, runs, began_at)
     jobs = options.jobs or len(os.sched_getaffinity(0))
     with _until_signalled() as stopped, closing(campaign(what, runs, jobs)) as showed:
         try:
@@ -48,10 +43,6 @@ def run_campaign(what: Campaign | Calls, options: SimulateOptions, tally: Tally)
             ) from None
     progress.clear()
     return stopped, time.monotonic() - began_at
-
-
-def _say(out: TextIO, text: str) -> None:
-    out.write(printed(f"elastic  {text}"))
 
 
 @define
@@ -76,33 +67,22 @@ def _until_signalled() -> Iterator[Stopped]:
             signal.signal(signum, handler)
 
 
-class Progress:
-    """How many runs are done: a live last line on a terminal, a plain line now and then in a log."""
+class RunProgress:
+    """How many runs are done."""
 
     def __init__(self, out: TextIO, runs: int | None, began_at: float) -> None:
-        live = out.isatty() and os.environ.get("TERM") not in DUMB
-        self._line: LastLine = LiveLastLine(out) if live else PlainLastLine(partial(_say, out))
-        self._every_s = LIVE_EVERY_S if live else PLAIN_EVERY_S
+        self._progress = Progress(out, began_at)
         self._runs = runs
-        self._began_at = self._shown_at = began_at
-        self._quiet = False
+        self._began_at = began_at
 
     def shows(self, tally: Tally, now: float) -> None:
         """Show how far the runs have come, unless that was shown a moment ago."""
-        if self._quiet or now - self._shown_at < self._every_s:
-            return
-        self._shown_at = now
-        try:
-            self._line.show(Wait("runs", tally.runs, self._text(tally, now - self._began_at)), now)
-        except (OSError, ValueError):
-            self._quiet = True
+        if self._progress.is_due(now):
+            self._progress.show(tally.runs, self._text(tally, now - self._began_at), now)
 
     def clear(self) -> None:
         """Take the live line away."""
-        try:
-            self._line.clear()
-        except (OSError, ValueError):
-            self._quiet = True
+        self._progress.clear()
 
     def _text(self, tally: Tally, took_s: float) -> str:
         done = f"{tally.runs:,} of {many(self._runs, 'run')}" if self._runs else many(tally.runs, "run")

@@ -5,14 +5,17 @@ Traces are read line by line; none is held whole.
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ..adapters.report.trace_file import missing_parts, stretches
+from ..adapters.report.trace_file import missing_parts, size_of, stretches
 from ..adapters.terminal import why
 from ..core.goodput import (
     Book,
@@ -38,8 +41,9 @@ from . import values
 from .exit_codes import SUCCEEDED
 from .mistakes import Mistake, Value
 from .option import Command, file_names
-from .render.goodput import FORMAT, job_data, rendered, span
+from .render.goodput import FORMAT, job_data, percent, rendered, span
 from .render.goodput_picture import bars
+from .render.last_line import Progress
 from .render.rounds import names
 from .render.text import count, say, say_data
 from .traces import gone, note_header, reading
@@ -88,7 +92,8 @@ def goodput(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
     Each microsecond of a node is in one bucket, with one cause. The dearest events come last.
     """
     found = dict[Header, str]()
-    agents = [agent for path in files for agent in _agents(path, found)]
+    with closing(_Reading(files)) as read:
+        agents = [agent for path in files for agent in _agents(path, found, read)]
     whole = reduce(added, (booked(each.entries, each.shift) for each in agents), Book())
     hosts = {each.header.node: each.header.host for each in agents}
     if svg:
@@ -105,12 +110,32 @@ def goodput(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
 # --- what is read
 
 
-def _agents(path: str, found: dict[Header, str]) -> Iterator[_Agent]:
+class _Reading:
+    """How much of the traces has been read, as people see it."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        self._size = sum(map(size_of, files))
+        self._done = 0
+        self._progress = Progress(sys.stderr, time.monotonic())
+
+    def reads(self, size: int) -> None:
+        """Take that this many more bytes were read."""
+        self._done += size
+        if self._progress.is_due(now := time.monotonic()):
+            done = min(self._done, self._size)
+            self._progress.show(self._done, f"{percent(done, self._size)} of {self._size / 2**20:,.0f} MiB read", now)
+
+    def close(self) -> None:
+        """Take what is shown away."""
+        self._progress.clear()
+
+
+def _agents(path: str, found: dict[Header, str], read: _Reading) -> Iterator[_Agent]:
     """Yield the agents of this file. Traces of ranks are `found`, and that is all. Raises Mistake."""
     header: Header | None = None
     follower: Follower | None = None
     kept = list[Entry]()
-    for entry in _entries(path):
+    for entry in _entries(path, read):
         if isinstance(entry, Header):
             if header and follower:
                 yield _agent(path, header, follower, kept)
@@ -134,10 +159,10 @@ def _agent(path: str, header: Header, follower: Follower, kept: Sequence[Entry])
     return _Agent(path, header, those, is_ended)
 
 
-def _entries(path: str) -> Iterator[Header | Step | None]:
+def _entries(path: str, read: _Reading) -> Iterator[Header | Step | None]:
     """Yield the headers and steps of a file; None where parts are missing. Raises Mistake."""
     has_header = False
-    for index, (part, lines) in enumerate(stretches(path)):
+    for index, (part, lines) in enumerate(stretches(path, read.reads)):
         if index:
             yield None
         with reading(part):

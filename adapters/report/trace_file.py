@@ -17,6 +17,7 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 
 from ...core import group
@@ -283,11 +284,20 @@ def lines(path: str, longest: int = LINE_MAX) -> Iterator[bytes]:
     yield from _unpacked(_unbroken(path)[0], longest)
 
 
-def stretches(path: str) -> Iterator[tuple[str, Iterator[bytes]]]:
+def stretches(path: str, read: Callable[[int], object] = bool) -> Iterator[tuple[str, Iterator[bytes]]]:
     """Yield the lines of a trace, as `lines` does, by stretches of parts between which others are missing, each with the
-    name of its first part. A part can be read by itself."""
+    name of its first part. A part can be read by itself. `read` hears how many bytes were read of a file, line by line."""
     for parts in _unbroken(path):
-        yield parts[0], _unpacked(parts, LINE_MAX)
+        yield parts[0], _unpacked(parts, LINE_MAX, read)
+
+
+def size_of(path: str) -> int:
+    """Return how many bytes the parts of a trace have that are there."""
+    size = 0
+    for part in (part for parts in _unbroken(path) for part in parts):
+        with suppress(OSError):
+            size += os.stat(part).st_size
+    return size
 
 
 def _unbroken(path: str) -> list[list[str]]:
@@ -301,9 +311,10 @@ def _unbroken(path: str) -> list[list[str]]:
     return found
 
 
-def _unpacked(parts: Sequence[str], longest: int) -> Iterator[bytes]:
+def _unpacked(parts: Sequence[str], longest: int, read: Callable[[int], object] = bool) -> Iterator[bytes]:
     recent: tuple[Shape, ...] = ()
     for number, line in enumerate(_lines(parts, longest), 1):
+        read(len(line))
         if not line.endswith(b"\n") or line.endswith(CUT):
             yield line  # another line, or a line of another agent, follows
             continue

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import partial
 from io import StringIO
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 DUMB = ("dumb", "unknown")
 """Values of TERM for terminals that cannot rewrite a line."""
+LIVE_EVERY_S = 0.2
+PLAIN_EVERY_S = 10.0
 AGAIN_S = 60.0
 """How often a log repeats a wait that does not change."""
 
@@ -126,3 +130,37 @@ class LiveLastLine:
         self._drawn.truncate()
         self._out.write(drawn)
         self._out.flush()
+
+
+class Progress:
+    """How far something has come: a live last line on a terminal, a plain line now and then in a log. A reader that has gone
+    ends nothing."""
+
+    def __init__(self, out: Out, began_at: float) -> None:
+        live = out.isatty() and os.environ.get("TERM") not in DUMB
+        self._line: LastLine = LiveLastLine(out) if live else PlainLastLine(partial(_say, out))
+        self._every_s = LIVE_EVERY_S if live else PLAIN_EVERY_S
+        self._shown_at = began_at
+        self._quiet = False
+
+    def is_due(self, now: float) -> bool:
+        """Return False if it was shown a moment ago."""
+        return not self._quiet and now - self._shown_at >= self._every_s
+
+    def show(self, detail: object, text: str, now: float) -> None:
+        self._shown_at = now
+        try:
+            self._line.show(Wait("progress", detail, text), now)
+        except (OSError, ValueError):
+            self._quiet = True
+
+    def clear(self) -> None:
+        """Take the live line away."""
+        try:
+            self._line.clear()
+        except (OSError, ValueError):
+            self._quiet = True
+
+
+def _say(out: Out, text: str) -> None:
+    out.write(printed(f"elastic  {text}"))

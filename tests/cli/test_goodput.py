@@ -12,6 +12,7 @@ from traced import PAIR, Agent, Pair, Party, Shared, finished, started
 from traced_calls import called_again
 from worlds import node
 
+from elastic.adapters.report.trace_file import size_of
 from elastic.cli.exit_codes import SUCCEEDED
 from elastic.cli.main import run
 from elastic.cli.mistakes import USAGE
@@ -308,3 +309,17 @@ def test_of_many_events_the_dearest_ten_are_shown() -> None:
         str(round) for round in range(12, 2, -1)
     ]
     assert lines[-1] == "  and 2 more: --json"
+
+
+def test_how_much_is_read_is_shown_on_the_way(
+    goodput: Goodput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On standard error: in a log a line now and then."""
+    files = written(tmp_path, (pair := finished()).a, pair.b)
+    monkeypatch.setattr("elastic.cli.render.last_line.PLAIN_EVERY_S", 0.0)
+    monkeypatch.setattr("elastic.cli.render.last_line.AGAIN_S", 0.0)
+    _, text = goodput(*files)
+    shown = [line for line in text.splitlines() if line.endswith(" of 0 MiB read")]
+    assert len(shown) > 2 and shown[-1] == "elastic  100.0 % of 0 MiB read" != shown[0]
+    size = sum(file.stat().st_size for file in files)
+    assert size_of(str(files[0])) + size_of(str(files[1])) == size and size_of(str(tmp_path / "none")) == 0
