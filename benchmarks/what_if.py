@@ -33,7 +33,7 @@ from elastic.core.sim.what_if import AS_RECORDED, Forecast, Supposition, what_if
 from elastic.core.trace.lines import traces
 
 PROGRAM = HERE / "programs" / "steps.py"
-STEPS = "300"
+STEPS = "200"
 HOLDS, HOLDS_S = 0.1, 0.3
 RUN_TIMEOUT_S = 180.0
 LINKED, UNLINKED = "peer_links=true", "peer_links=false"
@@ -119,7 +119,7 @@ CHANGES = (
     Change(
         "one of three is lost and comes back",
         "all three or none",
-        lambda _: Supposition(nodes=(3, 3)),
+        lambda _: Supposition(nodes=(3, 3, 1)),
         Job("", 3, "3", [(3.0, "kill", 2), (8.0, "start", 2)]),
     ),
 )
@@ -153,7 +153,8 @@ def run(job: Job, folder: Path) -> Chronicle:
                 start(node)
         began_at = up_at(folder)
         for at, what, given in job.faults:
-            node = given if what == "start" or (folder / f"worker-{given}").exists() else 2  # and no spare
+            is_spare = job.nodes > 2 and not (folder / f"worker-{given}").exists()
+            node = 2 if is_spare and what != "start" else given
             time.sleep(max(0.0, began_at + at - time.monotonic()))
             match what:
                 case "worker":

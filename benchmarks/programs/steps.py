@@ -1,5 +1,5 @@
 """Make steps; rank 0 saves every tenth, and all go on from the last saved one after a restart. Where `hang` is in the
-folder, rank 1 stands still."""
+folder, rank 1 stands still, and so do the others, which would wait for it."""
 
 import os
 import sys
@@ -13,11 +13,12 @@ import elastic
 STEPS, STEP_S, SAVES_EVERY, SAVE_S = int(sys.argv[1]), 0.05, 10, 0.1
 folder, rank = Path(os.environ["BENCHMARK_STAGE"]), os.environ["RANK"]
 (folder / f"worker-{os.environ['ELASTIC_BENCHMARK_NODE']}").write_text(str(os.getpid()))
-saved = folder / "saved"
+saved, hung_before = folder / "saved", (folder / "hung").exists()
 for step in range(int(saved.read_text()) + 1 if saved.exists() else 0, STEPS):
     time.sleep(STEP_S)
     if rank == "1" and (folder / "hang").exists():
-        (folder / "hang").unlink()
+        (folder / "hang").rename(folder / "hung")
+    if not hung_before and (folder / "hung").exists():
         time.sleep(600)
     elastic.progress(step=step)
     (folder / "up").touch()
