@@ -39,7 +39,7 @@ def heard(told: Told, now: float) -> group.Event | None:
             return group.Gone(now) if handler in (handlers.leave, handlers.close) else None
         case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
             return _closed(told.held, verdict, now)
-        case Raise(Fail(Why.UNFIT), text):
+        case Raise(Fail(Why.UNFIT), text) if handler is handlers.join:
             return group.Noticed(Notice(told.held.settings.leave_timeout, text[:NAME_MAX]), now, known=True, unfit=True)
         case Raise(failure, text):
             return group.Refused(failure.why, text, now)

@@ -99,6 +99,7 @@ VERDICT = Verdict(Ending.FAILED, 1, node("b"), Why.FAILED)
         (join, Raise(Fail(Why.CLOSED, VERDICT)), Closed(VERDICT, 7.0)),
         (join, Raise(Fail(Why.TIMEOUT), "why"), Refused(Why.TIMEOUT, "why", 7.0)),
         (join, Raise(Fail(Why.UNFIT), "why"), Noticed(Notice(5.0, "why"), 7.0, known=True, unfit=True)),
+        (close, Raise(Fail(Why.UNFIT), "why"), Refused(Why.UNFIT, "why", 7.0)),
         (leave, Settled(), Gone(7.0)),
         (close, Settled(), Gone(7.0)),
         (done, Settled(), None),
