@@ -169,7 +169,7 @@ class Looking:
         return evolve(job, faults=kept(known, faults), stacks=stacks, unfit=unfit, times=times)
 
     def _grown(self, times: Mapping[Node, NodeRecord]) -> Mapping[Node, Shares]:
-        """Return where the time of each node went, none of which goes back."""
+        """Return where the time of each node went; no number goes back."""
         if not times:
             return self.times
         from ..core.goodput.record import grown  # a job that has just begun needs none of it

@@ -23,8 +23,8 @@ When a worker fails, all are stopped and, while --max-restarts allows it, starte
 A worker's whole process group dies with it, and all of them die with this command, whatever kills it.
 \b
 """
-_EXITS = "\n  ".join(f"{code} {means}: {answer.value}" for code, (means, answer) in EXITS.items())
-EPILOG = f"{_TEXT}Exit codes:  {_EXITS}\n"
+_EXITS = "".join(f"  {code} {means} → {answer.value}\n" for code, (means, answer) in EXITS.items())
+EPILOG = f"{_TEXT}Exit codes, and what a supervisor does:\n{_EXITS}"
 
 
 class Manual(Command):

@@ -47,9 +47,13 @@ class Helpful(click.Command):
                 if lines[0].startswith(" "):
                     indent = " " * formatter.current_indent
                     formatter.write("".join(f"{indent}{line}\n" for line in lines))
+                elif any(line.startswith(" ") for line in lines):  # a heading, and a row for each exit code
+                    formatter.write_text(lines[0])
+                    formatter.write_dl(
+                        [(code, means) for code, _, means in (line.strip().partition(" ") for line in lines[1:])]
+                    )
                 else:
-                    listed = any(line.startswith(" ") for line in lines)  # the exit codes
-                    formatter.write_text((" · " if listed else " ").join(map(str.strip, lines)))
+                    formatter.write_text(" ".join(map(str.strip, lines)))
 
 
 def _tell_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:

@@ -40,5 +40,5 @@ def test_each_command_has_a_page_with_all_of_its_options(tmp_path: Path) -> None
     for param in launch.params:
         names = [name for name in param.opts if name.startswith("--") and "_" not in name]
         assert all(re.search(rf"(^|[ ,]){name}\b", page, re.MULTILINE) for name in names), names
-    assert "Exit codes: 0 succeeded · 1 failed" in " ".join(page.split())
+    assert "does: 0 the job succeeded → nothing 1 the job failed" in " ".join(page.split())
     assert "${local_rank} in an argument" in page and "--nproc-per-node=4 train.py" in page

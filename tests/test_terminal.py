@@ -27,6 +27,7 @@ HOSTILE = "\x1b]0;title\x07\x9b31m\u202egnp.exe\u2066\nelastic  all 2 workers su
 SHOWN = r"\x1b]0;title\x07\x9b31m\u202egnp.exe\u2066\nelastic  all 2 workers succeeded\r\u2028\x00"
 
 WORKERS = "a worker's own output"
+LIVE = "its live lines are those of cli/render/last_line.py"
 OUTLETS = {
     "adapters/inprocess/rank/deadlines.py": WORKERS,
     "adapters/inprocess/rank/driver.py": WORKERS,
@@ -45,14 +46,15 @@ OUTLETS = {
     "adapters/store/tcpstore/store_host.py": "the program's own words",
     "adapters/torch/telemetry.py": "printed; torch's events are JSON, which spells control characters out",
     "adapters/torch/torchrun_plugin.py": "printable",
-    "cli/campaigns.py": "printed",
+    "cli/campaigns.py": LIVE,
     "cli/completion.py": "printable",
+    "cli/goodput.py": LIVE,
     "cli/launch.py": "printed",
     "cli/main.py": "the streams are opened and flushed",
     "cli/render/last_line.py": "printed",
     "cli/render/status.py": "printed",
     "cli/render/text.py": "printed",
-    "cli/status.py": "its live lines are those of cli/render/last_line.py",
+    "cli/status.py": LIVE,
     "cli/torchrun.py": "printable",
 }
 """Files from which text can reach a terminal: the guard that they put it through, or why they need none."""

@@ -67,8 +67,10 @@ def epilog(text: str) -> Iterator[str]:
         if lines and lines[0].startswith(" "):
             yield from (".nf", *map(roff, lines), ".fi", ".PP")
         elif lines:
-            listed = any(each.startswith(" ") for each in lines)
-            yield from (roff((" · " if listed else " ").join(map(str.strip, lines))), ".PP")
+            head = [each for each in lines if not each.startswith(" ")]
+            yield from (roff(" ".join(head)), ".PP")
+            for code, _, means in (each.strip().partition(" ") for each in lines[len(head) :]):  # the exit codes
+                yield from (".TP", rf"\fB{roff(code)}\fR", roff(means))
 
 
 def line(text: str) -> str:

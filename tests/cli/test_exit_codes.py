@@ -44,9 +44,9 @@ def test_an_agent_stopped_by_signal_n_is_128_plus_n(signum: signal.Signals) -> N
 def test_the_table_has_every_exit_code_and_so_have_the_manual_and_the_pages() -> None:
     codes = {code for name, code in vars(exit_codes).items() if name.isupper() and isinstance(code, int)}
     assert {int(code.partition("+")[0]) for code in EXITS} == codes and len(codes) == 8
-    told = manual.EPILOG.partition("Exit codes:")[2]
+    told = manual.EPILOG.partition("Exit codes")[2]
     for code, (means, answer) in EXITS.items():
-        assert f"  {code} {means}: {answer.value}\n" in told
+        assert f"  {code} {means} → {answer.value}\n" in told
         for page in ("README.md", "docs/operate.md"):
             assert f"\n| {code} | {means} | {answer.value} |\n" in (ROOT / page).read_text()
 

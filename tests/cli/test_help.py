@@ -25,10 +25,11 @@ def test_the_help_fits_the_width(
     assert "\b" not in "".join(lines)
 
 
-def test_the_exit_codes_stay_apart_however_they_are_wrapped(
+def test_each_exit_code_begins_a_line_however_the_others_are_wrapped(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     run(["launch", "--help"])
-    told = " ".join(capfd.readouterr().out.partition("Exit codes:")[2].split())
-    assert [each.split()[0] for each in told.split(" · ")] == ["0", "1", "2", "3", "4", "5", "6", "128+n"]
+    told = capfd.readouterr().out.partition("Exit codes")[2].splitlines()[1:]
+    indent = len(told[0]) - len(told[0].lstrip())
+    assert [line.split()[0] for line in told if line[indent] != " "] == ["0", "1", "2", "3", "4", "5", "6", "128+n"]

@@ -108,7 +108,7 @@ def test_every_world_has_whole_units_through_random_losses_and_returns(
     except BaseException as error:
         error.add_note("\n".join(fleet.told))
         raise
-    told = [tuple(map(int, line.split())) for line in sizes.read_text().splitlines()]
+    told = [(int(round), int(size)) for round, size in map(str.split, sizes.read_text().splitlines())]
     assert len({round for round, _ in told}) > steps[0] // 2
     assert {size for _, size in told} <= {2, 4, 6} and len({(round, size) for round, size in told}) == len(dict(told))
 
