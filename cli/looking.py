@@ -163,18 +163,20 @@ class Looking:
         asked_at = self.at()
         faults, stacks = notes.faults(), tuple(notes.read(STACKS, state.present).values())
         unfit, times = notes.all(UNFIT), notes.read(TIMES, state.seats)
-        self.times = self._grown(times)
+        self.times = self._grown(state, times)
         self._faults_at = self.at() + REST * (self.at() - asked_at)
         known, self._faults_of = job.faults if self._faults_of == state.job else (), state.job
         return evolve(job, faults=kept(known, faults), stacks=stacks, unfit=unfit, times=times)
 
-    def _grown(self, times: Mapping[Node, NodeRecord]) -> Mapping[Node, Shares]:
-        """Return where the time of each node went; no number goes back."""
+    def _grown(self, state: RendezvousState, times: Mapping[Node, NodeRecord]) -> Mapping[Node, Shares]:
+        """Return where the time of each seated node went. No number goes back: a store that has lost its memory
+        is told again one by one."""
+        before = {node: shares for node, shares in self.times.items() if node in state.seats}
         if not times:
-            return self.times
+            return before
         from ..core.goodput.record import grown  # a job that has just begun needs none of it
 
-        return {node: grown(self.times.get(node, {}), each.own.shares) for node, each in times.items()}
+        return {**before, **{node: grown(before.get(node, {}), each.own.shares) for node, each in times.items()}}
 
     def _hear(self, state: RendezvousState) -> Mapping[Node, int | None]:
         """Read the heartbeats. Raises StoreError."""

@@ -211,11 +211,11 @@ class Agent:
         )
 
     def _job_time(self, is_over: bool) -> JobTime | None:
-        """Return where the time of the job's nodes went, by their records; None for a short part. If the job is over, their
-        last records are on their way. A signal ends the wait."""
+        """Return where the time of the job's nodes went, by their records; None for a short part. The first node alone reads
+        them: of many nodes each would read as many. If the job is over, the last ones are on their way. A signal ends the
+        wait."""
         time, state = self._peers.time, self._agent.state
-        own = time.job(())
-        if own is None or state is None:
+        if state is None or state.first != self.node or (own := time.job(())) is None:
             return None
         others = [node for node in state.seats if node != self.node]
         until = self._clock.now() + (_TIMES_TIMEOUT_S if is_over and own.is_told else 0.0)

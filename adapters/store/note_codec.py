@@ -6,7 +6,7 @@ standbys, times, queries and replies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -45,15 +45,17 @@ TEXT_MAX = 2**16
 """This many characters of what is known of one worker are told."""
 REPLY_BYTES_MAX = codec.STACKS_BYTES_MAX + 2 * TEXT_MAX
 IMPORTS_S_MAX = 1e6
-TIME_BYTES_MAX = 2**16
+TIME_BYTES_MAX = 2**18
 _MARKS_MAX = 64
+_BUCKET_MAX = 100
+"""A program's page has no longer name of a busy span."""
 
 _Id = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 _Rank = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 _Count = _Rank
 _Named = tuple[Annotated[str, Meta(min_length=1, max_length=NAME_MAX)], _Count]
 _Micros = Annotated[int, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
-_Bucket = Annotated[str, Meta(min_length=1, max_length=64)]
+_Bucket = Annotated[str, Meta(min_length=1, max_length=_BUCKET_MAX)]
 _Shares = Annotated[list[tuple[_Bucket, str, _Micros]], Meta(max_length=SHARES_MAX)]
 """Bucket, cause and microseconds."""
 
@@ -126,9 +128,19 @@ def _reply(data: bytes) -> Reply:
     return Reply(wire.id, codec.decode_stacks(bytes(wire.stacks)), text)
 
 
+def _summed(rows: Iterable[tuple[str, str, int]]) -> Mapping[tuple[str, str], int]:
+    """Return the microseconds by bucket and cause. A bucket may have any name: those that are written alike are one."""
+    found = dict[tuple[str, str], int]()
+    for bucket, cause, micros in rows:
+        key = printable(bucket)[:_BUCKET_MAX], cause
+        found[key] = min(max(found.get(key, 0) + micros, -COUNT_MAX), COUNT_MAX)
+    return found
+
+
 def _time_bytes(record: NodeRecord) -> bytes:
     own = record.own
-    shares, taken = ([(*key, micros) for key, micros in each.items()] for each in (own.shares, record.taken))
+    rows = ([(*key, micros) for key, micros in each.items()] for each in (own.shares, record.taken))
+    shares, taken = ([(*key, micros) for key, micros in _summed(each).items()] for each in rows)
     last: list[tuple[tuple[str, int], int]] = [(node, part) for node, part in record.last]
     gone, part, ended, at = record.gone, record.part, record.ended, record.at
     return _encoder.encode(_Time(record.node, shares, own.run, own.trains, taken, gone, last, part, ended, at))
@@ -137,12 +149,11 @@ def _time_bytes(record: NodeRecord) -> bytes:
 def _time(data: bytes) -> NodeRecord:
     from ...core.goodput import Kind, NodeRecord, Spent  # few readers need it
 
-    causes, wire = {kind.value for kind in Kind}, _times.decode(data)
-    if unknown := [cause for _, cause, _ in (*wire.shares, *wire.taken) if cause not in causes]:
-        raise ValueError(f"no cause: {unknown[0]}")
-    own, taken = (
-        {(printable(bucket), cause): micros for bucket, cause, micros in rows} for rows in (wire.shares, wire.taken)
+    wire, causes = _times.decode(data), {kind.value for kind in Kind}
+    known = (
+        [(b, c if c in causes else Kind.UNKNOWN.value, m) for b, c, m in each] for each in (wire.shares, wire.taken)
     )
+    own, taken = map(_summed, known)
     last = tuple((Node(*node), part) for node, part in wire.last)
     spent = Spent(own, wire.run, wire.trains)
     return NodeRecord(Node(*wire.node), spent, taken, wire.gone, last, wire.part, wire.ended, wire.at)

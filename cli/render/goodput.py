@@ -20,6 +20,7 @@ SHOWN_LEAST = 0.0005
 """A bucket with a smaller share is not in the line."""
 _NO_LOSS = {kind.value for kind in NO_LOSS}
 _EXPECTED = {*_NO_LOSS, Kind.FIRST.value}
+_LOST_TO = {Kind.LOSS.value: "loss of nodes"}
 DEAR_MAX = 4
 """The most causes that people are shown of what was lost."""
 BUCKET_MAX = 24
@@ -94,7 +95,8 @@ def lost_to(goodput: Mapping[tuple[str, str], int]) -> Sequence[tuple[str, Mappi
 
 
 def _dearest(lost: Sequence[tuple[str, Mapping[str, int]]]) -> str:
-    told = [f"{kind} {span(sum(buckets.values()))} ({_each(buckets)})" for kind, buckets in lost[:DEAR_MAX]]
+    dear = lost[:DEAR_MAX]
+    told = [f"{_LOST_TO.get(kind, kind)} {span(sum(each.values()))} ({_each(each)})" for kind, each in dear]
     return " · ".join((*told, *([f"{len(lost) - DEAR_MAX} more"] if len(lost) > DEAR_MAX else [])))
 
 

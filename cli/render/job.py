@@ -71,7 +71,10 @@ class Job:
 
         state, now = self.state, micros(time.time())
         runs = state.participants if state and state.complete and not state.closed else ()
-        return job_time(lasting(each, now) if node in runs else each for node, each in self.times.items())
+        found = job_time(
+            lasting(each, now) if node in runs and not each.ended else each for node, each in self.times.items()
+        )
+        return found if found.shares else None
 
 
 @frozen
@@ -149,12 +152,17 @@ def lines(job: Job, state: RendezvousState, watched: Watched = ONCE) -> list[str
     ]
 
 
+def _own_time(record: NodeRecord) -> dict[str, Any]:
+    """Return where the time of this node went. Of what another record has of it, nothing is less than no time."""
+    return shares_data({key: micros for key, micros in record.own.whole.items() if micros > 0})
+
+
 def _time(job: Job) -> Iterator[str]:
     if spent := job.time:
         from .goodput import of_job
 
-        yield ""
-        yield from of_job(spent)
+        first, *others = of_job(spent)
+        yield from ("", f"node time: {first}", *others)
 
 
 def _since(rows: Sequence[Row], watched: Watched) -> list[str]:
@@ -225,7 +233,7 @@ def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str,
                 "labels": dict(state.seats[row.node].profile.labels),
                 "ended": [{"rank": rank, "when": when} for rank, when in ended_early(job, state, row.node).items()],
                 "standbys": asdict(job.standbys[row.node]) if row.node in job.standbys else None,
-                "goodput": shares_data(job.times[row.node].own.whole) if row.node in job.times else None,
+                "goodput": _own_time(job.times[row.node]) if row.node in job.times else None,
                 "notice": asdict(notice) if (notice := state.seats[row.node].notice) else None,
                 "failing": asdict(failing) if (failing := state.seats[row.node].failing) else None,
             }

@@ -2,7 +2,8 @@
 
 A node has one record, which it replaces. When the seat of a node has gone, the first node of the register takes over what
 its record says: so there are no more records than seats, whatever came and went, and each time is in one of them. The node
-itself may live. If it comes back, it counts from there, and puts nothing until the first one has had time to read.
+itself may live. If it comes back, it puts nothing until the first one has had time to read. Then it looks whether its record
+is still there: if not, it counts from there.
 
 A run's time is told apart until its workers have told what they came to: only then is known what of it was training.
 """
@@ -10,7 +11,7 @@ A run's time is told apart until its workers have told what they came to: only t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 from attrs import field
@@ -20,7 +21,7 @@ from ..rendezvous import RendezvousState
 from ..rendezvous.state import NODES_MAX
 from ..values import frozen
 from ..work import OTHER
-from ..world import SHARES_MAX, Node
+from ..world import COUNT_MAX, SHARES_MAX, Node
 from .book import by_kind
 from .entries import Kind
 from .ledger import Ledger, whole
@@ -34,8 +35,12 @@ SHORT = 60_000_000
 """The end of a node that was there for fewer microseconds says nothing of them."""
 EVERY = 3_600_000_000
 """A record is put anew after these microseconds: of a run no more is missing in it if the agent is killed."""
-HELD_BEATS = 5
+HELD_BEATS = 15
 """A node that has lost its seat puts nothing beside this many heartbeats."""
+TAKEN_AT_ONCE = 32
+"""The most nodes whose time is taken over beside one heartbeat, which must not come late. `last` names all of them."""
+GROWN_MAX = 2 * SHARES_MAX
+"""The most counters of one node: a record may name others each time."""
 
 
 @frozen
@@ -111,39 +116,53 @@ class Keeper:
     part: int = 0
     held: int = 0
     """It puts nothing beside this number of heartbeats."""
+    has_gone: bool = False
+    """It has lost its seat, and what it had told may be in another node's record."""
 
     @property
     def owed(self) -> tuple[Node, ...]:
-        """The nodes whose time this one is to take over."""
-        return self.due if self.is_first else ()
+        """The nodes whose time this one is to take over: first those whose time it has and whose records may still be there,
+        then the last that went, whose records may name those before."""
+        known, late = {node for node, _ in self.last}, self.due[::-1]
+        return tuple(sorted(late, key=lambda node: node not in known)) if self.is_first else ()
 
 
 def looked(keeper: Keeper, state: RendezvousState) -> Keeper:
     """Take a look at the register. Nothing goes from one job to another."""
     me, seats, is_first = keeper.node, frozenset(state.seats), state.first == keeper.node
-    before = keeper.seats if state.job == keeper.job else frozenset[Node]()
-    has_gone = me in before and me not in seats
-    if has_gone:
-        keeper = evolve(keeper, left=keeper.told, part=keeper.part + 1, held=HELD_BEATS)
-    if has_gone or state.job != keeper.job:
-        return evolve(keeper, job=state.job, seats=seats, is_first=is_first, due=(), taken={}, gone=0, last=())
+    keeper, before = evolve(keeper, job=state.job, seats=seats, is_first=is_first), keeper
+    if state.job != before.job:
+        return evolve(keeper, due=(), taken={}, gone=0, last=())
+    if me in before.seats and me not in seats:
+        return evolve(keeper, due=(), held=HELD_BEATS, has_gone=True)
     stays = keeper.due if is_first else tuple(node for node in keeper.due if node not in seats)
-    due = (*stays, *sorted(before - seats))[-NODES_MAX:]
-    return evolve(keeper, seats=seats, is_first=is_first, due=due)
+    return evolve(keeper, due=(*stays, *sorted(before.seats - seats))[-NODES_MAX:])
+
+
+def missed(keeper: Keeper) -> Keeper:
+    """Note that another node has taken over what this one had told: its record is not there any more."""
+    part = keeper.part + bool(keeper.told)
+    return evolve(keeper, has_gone=False, left=keeper.told, part=part, taken={}, gone=0, last=())
 
 
 def took(keeper: Keeper, records: Mapping[Node, NodeRecord]) -> Keeper:
-    """Take over what these records of the nodes that are due say. What is in one of them, or was taken over before, is not
-    taken again."""
-    taken, gone, last = Counter(keeper.taken), keeper.gone, [*keeper.last]
-    known = {*last, *(mark for each in records.values() for mark in each.last)}
-    for node in (each for each in dict.fromkeys(keeper.due) if each in records):
-        record, mark = records[node], (node, records[node].part)
-        if mark not in known:
-            taken = _sum(taken, _all(record))
-            gone += 1 + record.gone
-            last += [*record.last, mark]
-    return evolve(keeper, due=(), taken=few(taken), gone=gone, last=tuple(last[-GONE_MAX:]))
+    """Take over what these records of no more than TAKEN_AT_ONCE nodes say. What is in one of them, or was taken over
+    before, is not taken again. They may be forged, so no number becomes too large for a record."""
+    known = {*keeper.last, *(mark for each in records.values() for mark in each.last)}
+    anew = [each for each in records.values() if (each.node, each.part) not in known]
+    taken = Counter(keeper.taken)
+    for each in anew:
+        taken = _sum(taken, _all(each))
+    bounded = {key: min(max(micros, -COUNT_MAX), COUNT_MAX) for key, micros in few(taken).items()}
+    gone = min(keeper.gone + sum(map(_nodes, anew)), COUNT_MAX)
+    marks, due = [(each.node, each.part) for each in anew], frozenset(keeper.due)
+    others = (mark for each in anew for mark in each.last if mark[0] in due)
+    return evolve(keeper, taken=bounded, gone=gone, last=(*keeper.last, *others, *marks)[-GONE_MAX:])
+
+
+def settled(keeper: Keeper, nodes: Collection[Node]) -> Keeper:
+    """Note that these nodes' records are removed."""
+    return evolve(keeper, due=tuple(node for node in keeper.due if node not in nodes))
 
 
 def told(keeper: Keeper, own: Spent) -> Keeper:
@@ -199,14 +218,20 @@ def job_time(records: Iterable[NodeRecord]) -> JobTime:
     shares, nodes, ended = Counter[tuple[str, str]](), 0, set[Node]()
     for each in records:
         shares = _sum(shares, _all(each))
-        nodes += 1 + each.gone
+        nodes += _nodes(each)
         ended |= {each.node} if each.ended else set()
     return JobTime({key: micros for key, micros in sorted(shares.items()) if micros > 0}, nodes, frozenset(ended))
 
 
 def grown(before: Shares, now: Shares) -> Shares:
-    """Return the most that either has of each. Of a time it may become known later what it was, and no counter goes back."""
-    return {key: max(before.get(key, 0), now.get(key, 0)) for key in {**before, **now}}
+    """Return the most that either has of each. Of a time it may become known later what it was, and no counter goes back.
+    Of more than GROWN_MAX the first are kept."""
+    return {key: max(before.get(key, 0), now.get(key, 0)) for key in [*{**before, **now}][:GROWN_MAX]}
+
+
+def _nodes(record: NodeRecord) -> int:
+    """Return how many nodes' time is in the record. One that has come back is counted where its first part is."""
+    return record.gone + (record.part == 0)
 
 
 def _all(record: NodeRecord) -> Counter[tuple[str, str]]:

@@ -153,8 +153,8 @@ def test_where_the_time_of_all_nodes_went_is_told_with_what_it_was_lost_to() -> 
     }
     job = Job("job", "store", state, times=times)
     assert lines(job, state)[-2:] == [
-        "98.3 % training · 1.0 % recomputed · 0.7 % starting · lost in all: 5 min 6 s of 4 nodes",
-        "lost to failure 4 min 30 s (3 min 0 s recomputed, 1 min 30 s starting) · loss 36 s (36 s starting)",
+        "node time: 98.3 % training · 1.0 % recomputed · 0.7 % starting · lost in all: 5 min 6 s of 4 nodes",
+        "lost to failure 4 min 30 s (3 min 0 s recomputed, 1 min 30 s starting) · loss of nodes 36 s (36 s starting)",
     ]
     told = data(job, state)
     assert told["goodput"]["nodes"] == 4
@@ -169,3 +169,21 @@ def test_a_node_of_a_world_trains_on_since_its_record() -> None:
     assert job.time and job.time.shares["training", "none"] == HOUR
     waits = evolve(job, state=evolve(running("a b"), complete=False)).time
     assert waits and ("training", "none") not in waits.shares
+
+
+def test_records_that_tell_of_no_time_are_not_shown() -> None:
+    """What another record has of a node's time is taken off one of its shares, and a record may be forged."""
+    state = running("a b")
+    less = NodeRecord(node("a"), Spent({("running", "none"): -3}))
+    job = Job("job", "store", state, times={node("a"): less, node("b"): NodeRecord(node("b"))})
+    assert job.time is None and data(job, state)["goodput"] is None
+    assert lines(job, state) == lines(evolve(job, times={}), state)
+    mixed = evolve(job, times={node("a"): evolve(less, own=Spent({("running", "none"): -3, ("waiting", "loss"): 2}))})
+    goodputs = [each["goodput"] for each in data(mixed, state)["nodes"]]
+    assert goodputs[0] == {"micros": 2, "shares": [{"bucket": "waiting", "cause": "loss", "micros": 2}]}
+
+
+def test_a_node_whose_workers_have_ended_trains_no_more() -> None:
+    record = NodeRecord(node("a"), evolve(SPENT, run=0), at=1, ended=True)
+    job = Job("job", "store", running("a b"), times={node("a"): record})
+    assert job.time and ("training", "none") not in job.time.shares

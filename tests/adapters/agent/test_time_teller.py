@@ -15,7 +15,7 @@ from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.notes import TIMES
 from elastic.adapters.store.port import OutOfReach, Place
 from elastic.core.goodput import NodeRecord, Spent
-from elastic.core.goodput.record import EVERY
+from elastic.core.goodput.record import EVERY, HELD_BEATS, TAKEN_AT_ONCE
 from elastic.core.rendezvous import Evict
 from elastic.core.world import Life
 
@@ -56,17 +56,23 @@ class Store(MemoryBackend):
         super().__init__(MemoryStore(), SystemClock())
         self.asked: list[str] = []
         self.is_silent = False
+        self.fails = ""
+        """What it does not answer."""
 
     def put(self, place: Place, data: Any) -> None:
         self._hears("put")
         super().put(place, data)
+
+    def drop(self, places: Iterable[Place]) -> None:
+        self._hears("drop")
+        super().drop(places)
 
     def read(self, places: Iterable[Place], log: Any = None) -> Any:
         self._hears("read")
         return super().read(places, log)
 
     def _hears(self, what: str) -> None:
-        if self.is_silent:
+        if self.is_silent or what == self.fails:
             raise OutOfReach("silent")
         self.asked.append(what)
 
@@ -144,10 +150,60 @@ def test_the_first_node_takes_over_and_removes_the_records_of_those_that_have_go
     told.store.is_silent = True
     assert told.beats() == []
     told.store.is_silent = False
-    assert told.beats(3) == ["read", "put"]
+    assert told.beats(3) == ["read", "put", "drop"]
     told.teller.sees(gone)
     assert told.beats(3) == [] and told.store.notes.read(TIMES, [B]) == {}
     assert told.record == NodeRecord(A, Spent({TRAINED: 1}), {TRAINED: 10}, 1, ((B, 0),), at=7_000_000)
+
+
+def test_a_node_that_leaves_has_a_heartbeat_s_time_to_put_its_last_record(told: Told) -> None:
+    told.teller.sees(running("a b"))
+    told.beats()
+    told.store.notes.put(TIMES, B, NodeRecord(B, Spent({TRAINED: 10})))
+    told.teller.sees(edited(running("a b", "1:2"), "a", Evict(frozenset({B}))))
+    told.beats()
+    told.store.notes.put(TIMES, B, NodeRecord(B, Spent({TRAINED: 20}), ended=True))
+    told.beats(2)
+    assert told.record and told.record.taken == {TRAINED: 20}
+
+
+def test_a_node_that_ends_takes_over_at_once(told: Told) -> None:
+    told.teller.sees(running("a b"))
+    told.beats()
+    told.store.notes.put(TIMES, B, NodeRecord(B, Spent({TRAINED: 10})))
+    told.teller.sees(edited(running("a b", "1:2"), "a", Evict(frozenset({B}))))
+    told.teller.end()
+    assert told.beats() == ["read", "put", "drop"] and told.record and told.record.taken == {TRAINED: 10}
+
+
+def test_many_that_have_gone_are_taken_over_beside_many_heartbeats(told: Told) -> None:
+    names = " ".join(f"n{number:03}" for number in range(2 * TAKEN_AT_ONCE))
+    there = running(f"a {names}", "1:999")
+    gone = [each for each in there.seats if each != A]
+    told.teller.sees(there)
+    told.beats()
+    for each in gone:
+        told.store.notes.put(TIMES, each, NodeRecord(each, Spent({TRAINED: 1})))
+    told.teller.sees(edited(there, "a", Evict(frozenset(gone))))
+    told.beats()
+    for left in (TAKEN_AT_ONCE, 0):
+        assert told.beats() == ["read", "put", "drop"]
+        assert len(told.store.notes.read(TIMES, gone)) == left
+    assert told.beats(3) == [] and told.record and told.record.taken == {TRAINED: len(gone)}
+
+
+def test_a_record_that_could_not_be_removed_is_removed_later(told: Told) -> None:
+    told.teller.sees(running("a b"))
+    told.beats()
+    told.store.notes.put(TIMES, B, NodeRecord(B, Spent({TRAINED: 10})))
+    told.teller.sees(edited(running("a b", "1:2"), "a", Evict(frozenset({B}))))
+    told.store.fails = "drop"
+    told.beats(3)
+    assert told.record and told.record.taken == {TRAINED: 10} and told.store.notes.read(TIMES, [B])
+    told.store.fails = ""
+    told.beats()
+    assert told.record.taken == {TRAINED: 10} and not told.store.notes.read(TIMES, [B])
+    assert told.beats(3) == []
 
 
 def test_a_node_that_has_lost_its_seat_waits_until_the_others_have_read(told: Told) -> None:
@@ -155,9 +211,29 @@ def test_a_node_that_has_lost_its_seat_waits_until_the_others_have_read(told: To
     told.beats()
     told.teller.sees(edited(running("a b", "1:2"), "b", Evict(frozenset({A}))))
     told.time.starts, told.time.micros = 2, 3
-    assert told.beats(5) == []
-    assert told.beats(3) == ["put"]
+    assert told.beats(HELD_BEATS) == []
+    told.store.notes.drop(TIMES, [A])
+    assert told.beats(3) == ["read"] * 3  # it has no seat: nobody would take over what it put now
+    told.teller.sees(running("a b"))
+    assert told.beats(3) == ["read", "put"]
     assert told.record == NodeRecord(A, Spent({TRAINED: 2}), part=1, at=7_000_000)
+
+
+def test_a_node_whose_record_nobody_took_counts_on(told: Told) -> None:
+    told.teller.sees(running("a b"))
+    told.beats()
+    told.teller.sees(edited(running("a b", "1:2"), "b", Evict(frozenset({A}))))
+    told.teller.sees(running("a b"))
+    told.time.starts, told.time.micros = 2, 3
+    assert told.beats(HELD_BEATS + 1) == ["read", "put"]
+    assert told.record == NodeRecord(A, Spent({TRAINED: 3}), at=7_000_000)
+
+
+def test_an_error_at_the_end_costs_the_record_alone(told: Told) -> None:
+    told.time.error = RuntimeError("a bug")
+    assert not told.teller.end() and told.teller.job(()) is None
+    (said,) = told.news
+    assert isinstance(said, Remark)
 
 
 def test_an_error_is_told_once_and_costs_the_record_alone(told: Told) -> None:

@@ -29,8 +29,10 @@ from elastic.adapters.store.notes import (
 )
 from elastic.adapters.store.port import OutOfReach, Place, Shelf, spelled
 from elastic.adapters.store.queries import Query, Replies, Reply
+from elastic.adapters.workers.messages.progress import NAME_BYTES
 from elastic.core.goodput import NodeRecord, Spent
-from elastic.core.goodput.record import GONE_MAX
+from elastic.core.goodput.record import GONE_MAX, Keeper, took
+from elastic.core.goodput.record import record as record_of
 from elastic.core.rendezvous import Arrive, Done, Proposal, Token
 from elastic.core.rendezvous.actions import entering_in
 from elastic.core.rendezvous.codec import encode_entrant
@@ -99,7 +101,6 @@ TIME = (
     ("of", "becomes"),
     [
         (b'"shares":[]', b'"shares":[["training","none",9007199254740993]]'),
-        (b'"shares":[]', b'"shares":[["training","bad luck",1]]'),
         (b'"shares":[]', b'"shares":[["","none",1]]'),
         (b'"shares":[]', b'"shares":[%s["x","none",1]]' % (b'["x","none",1],' * SHARES_MAX)),
         (b'"taken":[]', b'"taken":[["training","none"]]'),
@@ -115,6 +116,42 @@ TIME = (
 def test_what_is_no_time_of_a_node_is_none(of: bytes, becomes: bytes) -> None:
     assert decoded(TIMES, TIME) == NodeRecord(A)
     assert of in TIME and decoded(TIMES, TIME.replace(of, becomes)) is None
+
+
+def test_what_a_program_named_at_any_length_is_read_by_all() -> None:
+    """The page of a program has names of up to 100 bytes. Control characters are spelled out."""
+    names = ("n" * NAME_BYTES, "\x07" * NAME_BYTES, "é" * (NAME_BYTES // 2))
+    named = NodeRecord(A, Spent({(f"{number}{name}"[:NAME_BYTES], "program"): 1 for number, name in enumerate(names)}))
+    for name in names:
+        read = decoded(TIMES, encoded(TIMES, NodeRecord(A, Spent({(name, "program"): 1}))))
+        assert read and list(read.own.shares.values()) == [1]
+    assert decoded(TIMES, encoded(TIMES, named)) is not None
+
+
+def test_what_is_written_alike_counts_together() -> None:
+    told = NodeRecord(A, Spent({("\x07", "none"): 1, ("\\x07", "none"): 2}))
+    read = decoded(TIMES, encoded(TIMES, told))
+    assert read and read.own.shares == {("\\x07", "none"): 3}
+
+
+def test_a_cause_of_a_later_version_is_unknown() -> None:
+    later = TIME.replace(b'"shares":[]', b'"shares":[["waiting","bad luck",1],["waiting","unknown",2]]')
+    assert decoded(TIMES, later) == NodeRecord(A, Spent({("waiting", "unknown"): 3}))
+
+
+def test_forged_records_that_are_taken_over_leave_a_record_that_all_can_read() -> None:
+    gone = [Node(f"gone {number}", 1) for number in range(3)]
+    worst = "\U000e0001" * 25  # spelled out, each is ten characters
+    forged = [
+        TIME.replace(b'["a",1]', f'["{each.slot}",1]'.encode())
+        .replace(b'"shares":[]', f'"shares":[["{worst}","none",{2**53}],["x","none",{2**53}]]'.encode())
+        .replace(b'"gone":0', b'"gone":9007199254740992')
+        for each in gone
+    ]
+    read = {each: record for each, data in zip(gone, forged, strict=True) if (record := decoded(TIMES, data))}
+    assert read.keys() == {*gone}
+    mine = record_of(took(Keeper(A, due=tuple(gone)), read), Spent({("training", "none"): 5}))
+    assert decoded(TIMES, encoded(TIMES, mine)) == mine
 
 
 def test_a_note_of_a_later_version_is_read() -> None:

@@ -15,21 +15,25 @@ from elastic.core.goodput import Kind, NodeRecord, Spent, by_kind, job_time, spe
 from elastic.core.goodput.record import (
     EVERY,
     GONE_MAX,
+    GROWN_MAX,
     HELD_BEATS,
     SHORT,
+    TAKEN_AT_ONCE,
     JobTime,
     Keeper,
     few,
     grown,
     lasting,
     looked,
+    missed,
     record,
+    settled,
     told,
     took,
 )
 from elastic.core.rendezvous import Arrive, Evict, Leave, RendezvousState
 from elastic.core.work import OTHER
-from elastic.core.world import SHARES_MAX, Node
+from elastic.core.world import COUNT_MAX, SHARES_MAX, Node
 
 A, B, C = map(node, "abc")
 TRAINED, WAITED = ("training", "none"), ("waiting", "loss")
@@ -55,15 +59,19 @@ class Fleet:
         shares[share] = shares.get(share, 0) + micros
         self.puts(who)
 
-    def puts(self, who: Node) -> None:
+    def puts(self, who: Node, drops: bool = True) -> None:
+        """Do what a node does beside a heartbeat, which may fail before it has dropped what it took over."""
         keeper, own = self.keepers[who], Spent(dict(self.spent.get(who, {})))
-        if keeper.owed:
-            read = {each: self.shelf[each] for each in keeper.owed if each in self.shelf}
-            keeper = took(keeper, read)
-            for each in read:
-                del self.shelf[each]
+        if keeper.has_gone and who not in self.shelf:
+            keeper = missed(keeper)
+        due = keeper.owed[:TAKEN_AT_ONCE]
+        keeper = took(keeper, {each: self.shelf[each] for each in due if each in self.shelf})
         self.shelf[who] = record(keeper, own)
         self.keepers[who] = told(keeper, own)
+        if drops:
+            for each in due:
+                self.shelf.pop(each, None)
+            self.keepers[who] = settled(self.keepers[who], due)
 
     def edits(self, who: str, edit: Arrive | Evict | Leave) -> None:
         self.state = edited(self.state, who, edit)
@@ -137,6 +145,13 @@ def test_no_counter_goes_back() -> None:
     assert grown({TRAINED: 3}, {TRAINED: 4}) == {TRAINED: 4}
 
 
+def test_counters_stay_as_many_whatever_a_record_names() -> None:
+    counted = dict[tuple[str, str], int]()
+    for number in range(2 * GROWN_MAX):
+        counted = dict(grown(counted, {TRAINED: number, (f"span {number}", "program"): 1}))
+    assert len(counted) == GROWN_MAX and counted[TRAINED] == 2 * GROWN_MAX - 1 and ("span 0", "program") in counted
+
+
 # --- of nodes that go
 
 
@@ -203,17 +218,17 @@ def test_a_node_that_comes_back_counts_from_there_and_waits_with_its_record() ->
     job.works(B, 10)
     job.edits("a", Evict(frozenset({B})))
     job.looks(A, B)
-    assert job.keepers[B].held == HELD_BEATS and job.keepers[B].part == 1
+    assert job.keepers[B].held == HELD_BEATS
     job.edits("b", Arrive(running("a b").seats[B].profile))
     job.looks(A, B)
     job.puts(A)
     assert job.job.shares == {TRAINED: 11}
     job.works(B, 100)
-    assert job.job.shares == {TRAINED: 111}
+    assert job.job.shares == {TRAINED: 111} and job.keepers[B].part == 1
     job.edits("a", Evict(frozenset({B})))
     job.looks(A, B)
     job.puts(A)
-    assert job.job.shares == {TRAINED: 111} and job.job.nodes == 3  # the second part counts as a node
+    assert job.job.shares == {TRAINED: 111} and job.job.nodes == 2
 
 
 def test_time_of_which_it_is_known_later_what_it_was_stays_the_same_time() -> None:
@@ -259,6 +274,96 @@ def test_a_record_names_the_last_of_those_whose_time_was_taken_over() -> None:
     assert keeper.last == tuple((each, 0) for each in gone[-GONE_MAX:])
 
 
+def test_a_node_whose_return_nobody_saw_counts_on() -> None:
+    """A node reads the register when it can, and may miss that another was gone for a moment."""
+    job = fleet("a b")
+    job.works(A, 1)
+    job.works(B, 10)
+    job.edits("a", Evict(frozenset({B})))
+    job.looks(B)
+    job.edits("b", Arrive(running("a b").seats[B].profile))
+    job.looks(A, B)
+    job.works(B, 100)
+    job.puts(A)
+    assert job.job.shares == {TRAINED: 111} and job.keepers[B].part == 0
+
+
+def test_a_node_that_was_taken_over_after_it_had_come_back_counts_once() -> None:
+    job = fleet("a b")
+    job.works(A, 1)
+    job.works(B, 10)
+    job.edits("a", Evict(frozenset({B})))
+    job.looks(A, B)
+    job.edits("b", Arrive(running("a b").seats[B].profile))
+    job.looks(A, B)
+    job.works(B, 100)
+    job.puts(A)
+    assert job.job.shares == {TRAINED: 111}
+    job.works(B, 1_000)
+    assert job.job.shares == {TRAINED: 1_111}
+
+
+@pytest.mark.parametrize("order", [(A, C), (C, A)], ids=["nobody has it", "another has it"])
+def test_a_first_node_that_comes_back_has_what_it_took_over_unless_another_has_it(order: tuple[Node, Node]) -> None:
+    job = fleet()
+    for each in (A, B, C):
+        job.works(each, 1)
+    job.edits("a", Evict(frozenset({B})))
+    job.looks(A, C)
+    job.puts(A)
+    job.edits("c", Evict(frozenset({A})))
+    job.looks(A, C)
+    if order[0] == C:
+        job.puts(C)
+    job.edits("a", Arrive(running("a").seats[A].profile))
+    job.looks(A, C)
+    for each in order:
+        job.puts(each)
+    assert job.job.shares == {TRAINED: 3} and job.job.nodes == 3
+
+
+def test_what_could_not_be_dropped_is_dropped_later_and_taken_once() -> None:
+    job = fleet()
+    for each in (A, B, C):
+        job.works(each, 1)
+    job.edits("a", Evict(frozenset({B})))
+    job.looks(A, C)
+    job.puts(A, drops=False)
+    assert B in job.shelf and job.keepers[A].owed == (B,)
+    job.puts(A)
+    assert B not in job.shelf and not job.keepers[A].owed and job.job.shares == {TRAINED: 3}
+
+
+def test_what_is_taken_over_is_no_more_than_a_record_holds() -> None:
+    """Records may be forged, and nobody reads a record with a larger number."""
+    forged = {
+        each: NodeRecord(each, Spent({TRAINED: COUNT_MAX, WAITED: -COUNT_MAX}), gone=COUNT_MAX) for each in (B, C)
+    }
+    keeper = took(Keeper(A, due=(B, C)), forged)
+    assert keeper.taken == {TRAINED: COUNT_MAX, WAITED: -COUNT_MAX} and keeper.gone == COUNT_MAX
+
+
+def test_of_many_that_have_gone_some_are_taken_at_once_and_none_twice() -> None:
+    """Each time the first node dies before it has dropped what it took over. A node whose time is known names the last."""
+    names = [f"n{number:03}" for number in range(100)]
+    job = Fleet(running(" ".join(names), "1:999"))
+    nodes = [node(each) for each in names]
+    job.looks(*nodes)
+    for each in nodes:
+        job.works(each, 1)
+    job.edits(names[0], Evict(frozenset(nodes[3:])))
+    job.looks(*nodes[:3])
+    job.puts(nodes[0])
+    assert len(job.shelf) == 100 - TAKEN_AT_ONCE
+    for one, other in ((0, 1), (1, 2)):
+        job.puts(nodes[one], drops=False)
+        job.edits(names[other], Evict(frozenset({nodes[one]})))
+        job.looks(nodes[other])
+    for _ in range(5):
+        job.puts(nodes[2])
+    assert job.job.shares == {TRAINED: 100} and job.job.nodes == 100 and job.shelf.keys() == {nodes[2]}
+
+
 @given(st.lists(st.tuples(st.sampled_from(["work", "go", "come"]), st.sampled_from("abcde")), max_size=40))
 def test_the_records_always_add_up_to_the_time_of_all(moves: list[tuple[str, str]]) -> None:
     """If each node looks at each version, and the first one puts its record."""
@@ -279,5 +384,6 @@ def test_the_records_always_add_up_to_the_time_of_all(moves: list[tuple[str, str
         job.looks(*now)
         if first := job.state.first:
             job.puts(first)
+            assert not job.keepers[first].owed
         assert sum(job.job.shares.values()) == job.all
         assert len(job.shelf) <= len(job.state.seats)
