@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ...core.group import Group, Phase, Settings, transition
 from ...core.group.state import Beaten, Start
@@ -22,6 +22,7 @@ from ..report.news import Remark, Trace, TraceLost
 if TYPE_CHECKING:
     from ...core.goodput import Ledger, Spent
 
+_Read = TypeVar("_Read")
 _Step: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], Group | None]
 """A function of the core, what it was given and answered, and the worker group after a step of that."""
 _IDLE = (Heartbeats, Counted, Proposals, Passed, Drawn)
@@ -78,28 +79,28 @@ class NodeTime:
 
     def totals(self, now: float) -> Mapping[tuple[str, str], int] | None:
         """Return the microseconds by bucket and cause, up to the last step; None for a short part without a restart."""
-        ledger = self._told(now)
-        if ledger is None:
-            return None
-        from ...core.goodput import by_kind, whole
-
-        return {(bucket, kind.value): spent for (bucket, kind), spent in by_kind(whole(ledger)).items()}
+        return self._told(now, _totals)
 
     def spent(self, now: float) -> Spent | None:
         """Return the same for the node's record, with the time of a run apart that is not over."""
-        ledger = self._told(now)
-        if ledger is None:
-            return None
-        from ...core.goodput import spent
+        return self._told(now, _spent)
 
-        return spent(ledger)
-
-    def _told(self, now: float) -> Ledger | None:
-        """Return the ledger up to the last step; None for a short part without a restart, or after an error."""
+    def _told(self, now: float, read: Callable[[Ledger], _Read]) -> _Read | None:
+        """Return what is read of the ledger up to the last step; None for a short part without a restart, and after an
+        error."""
         with self._lock:
             if self._began is None or (self._starts < 2 and now - self._began[1] < _SHORT_S):
                 return None
-            return self._enter() if self._on else None
+            ledger = self._enter() if self._on else None
+        try:
+            return read(ledger) if ledger else None
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the account, the job goes on
+            self._lose(error)
+            return None
+
+    def _lose(self, error: Exception) -> None:
+        self._on, self._ledger = False, None
+        self._lost(Remark(f"where the time of this node went is not told: {type(error).__name__}: {error}"))
 
     def _note(self, function: Callable[..., object], given: tuple[Any, ...], after: Group | None) -> None:
         if self._is_idle(given, after):
@@ -139,7 +140,18 @@ class NodeTime:
             ledger = self._ledger or Ledger(opened(*self._began))
             self._ledger = kept(ledger, ((STEPS[function](*given), after) for function, given, after in self._steps))
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the account, the job goes on
-            self._on, self._ledger = False, None
-            self._lost(Remark(f"where the time of this node went is not told: {type(error).__name__}: {error}"))
+            self._lose(error)
         self._steps.clear()
         return self._ledger
+
+
+def _totals(ledger: Ledger) -> Mapping[tuple[str, str], int]:
+    from ...core.goodput import by_kind, whole
+
+    return {(bucket, kind.value): spent for (bucket, kind), spent in by_kind(whole(ledger)).items()}
+
+
+def _spent(ledger: Ledger) -> Spent:
+    from ...core.goodput import spent
+
+    return spent(ledger)

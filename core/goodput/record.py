@@ -123,8 +123,10 @@ class Keeper:
     def owed(self) -> tuple[Node, ...]:
         """The nodes whose time this one is to take over: first those whose time it has and whose records may still be there,
         then the last that went, whose records may name those before."""
+        if not self.is_first or not self.due:
+            return ()
         known, late = {node for node, _ in self.last}, self.due[::-1]
-        return tuple(sorted(late, key=lambda node: node not in known)) if self.is_first else ()
+        return tuple(sorted(late, key=lambda node: node not in known))
 
 
 def looked(keeper: Keeper, state: RendezvousState) -> Keeper:

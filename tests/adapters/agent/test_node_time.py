@@ -115,13 +115,14 @@ def test_an_agent_that_has_not_begun_has_no_time() -> None:
     assert beside.totals(1_000.0) is None
 
 
+@pytest.mark.parametrize("function", ["kept", "whole"])
 def test_an_error_of_the_account_is_told_once_and_costs_neither_the_trace_nor_the_job(
-    monkeypatch: pytest.MonkeyPatch,
+    function: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*given: object) -> None:
         raise KeyError("a step")
 
-    monkeypatch.setattr("elastic.core.goodput.kept", fails)
+    monkeypatch.setattr(f"elastic.core.goodput.{function}", fails)
     beside = Beside(agent := finished().a)
     beside.hears(*agent.steps)
     assert beside.told(60.0) is None
