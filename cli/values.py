@@ -134,10 +134,12 @@ def nodes(text: str) -> tuple[int, int, int]:
 
 def in_units(low: int, high: int, unit: int) -> None:
     """Raise ValueError unless this minimum and maximum of nodes are whole units."""
+    if unit > NODES_MAX:
+        raise ValueError(f"a unit has at most {NODES_MAX} nodes")
     for name, value in (("minimum", low), ("maximum", high)):
         if value % unit:
-            least = max(low // unit, 1) * unit
-            fix = f"--nnodes={least}:{max(-(-high // unit) * unit, least)}:{unit}"
+            least, most = max(low // unit, 1), min(-(-high // unit), NODES_MAX // unit)
+            fix = f"--nnodes={least * unit}:{most * unit}:{unit}"
             raise ValueError(f"the {name} ({value}) is no multiple of the unit ({unit}); write {fix}")
 
 

@@ -59,7 +59,7 @@ class Past:
     unstartable: bool = False
     """It could not start its workers, and a restart cannot help."""
     unfit: bool = False
-    """A check found it unfit, or it has failed or was lost too often."""
+    """A check found it unfit, or it has failed too often."""
     is_checked: bool = False
     """A check found it fit, and no failure of its own has ended a round since."""
     asks_whose: bool = False
