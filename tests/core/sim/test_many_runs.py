@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -10,13 +11,16 @@ from attrs import evolve
 
 from elastic.core.properties.facts import Fact, Started, Wrote
 from elastic.core.properties.judge import Judge
+from elastic.core.rendezvous.actions import Proposal
 from elastic.core.sim.chance import seeded
 from elastic.core.sim.kinds import Kind
 from elastic.core.sim.run import run_seed, tell, wander
 from elastic.core.sim.shrink import shrunk
+from elastic.core.sim.simulated_store import Store
 from elastic.core.sim.story import QUICK, Backend, Operation, Story
 from elastic.core.sim.swarm import Shape
 from elastic.core.sim.swarm import setting as drawn
+from elastic.core.world import Node
 
 
 def test_neighbouring_seeds_have_no_run_in_common() -> None:
@@ -82,6 +86,21 @@ def test_a_fault_is_one_of_those_that_can_be_drawn() -> None:
 def test_no_more_faults_happen_than_were_asked_for() -> None:
     for seed in range(20):
         assert {each.kind for each in wander(seed, Shape(operations=0)).story.operations} <= {Kind.START, Kind.PASS}
+
+
+def test_a_proposal_that_the_network_delivers_twice_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    proposed, propose = Counter[tuple[int, Node, Proposal]](), Store.propose
+
+    def counted(store: Store, node: Node, proposal: Proposal) -> int:
+        proposed[(seed, node, proposal)] += 1
+        return propose(store, node, proposal)
+
+    monkeypatch.setattr(Store, "propose", counted)
+    for seed in range(200):
+        assert wander(seed, Shape(faults=frozenset({Kind.TWICE, Kind.START}))).violation is None
+        if max(proposed.values(), default=0) > 1:
+            break
+    assert max(proposed.values()) > 1
 
 
 def one_world(judge: Judge, fact: Fact) -> Iterator[tuple[str, str]]:

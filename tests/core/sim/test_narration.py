@@ -1,4 +1,4 @@
-"""The words in which a simulated world tells how an agent ended."""
+"""The words in which a simulated world tells how an agent ended, and what an operator wrote."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from worlds import node
 
 from elastic.core.group import Outcome, Stopped
 from elastic.core.group.state import Refused, Unawaited
-from elastic.core.sim.narration import outcome
-from elastic.core.world import Ending, Verdict, Why
+from elastic.core.rendezvous import Drain
+from elastic.core.sim.narration import outcome, verb
+from elastic.core.world import Ending, Notice, Verdict, Why
 
 
 @pytest.mark.parametrize(
@@ -22,3 +23,7 @@ from elastic.core.world import Ending, Verdict, Why
 )
 def test_each_outcome_of_an_agent_has_its_words(how: Outcome, words: str) -> None:
     assert outcome(how) == words
+
+
+def test_an_operator_s_drain_has_its_words() -> None:
+    assert verb(Drain(node("a"), Notice(30.0, "maintenance"))) == "gives a 30 s notice"
