@@ -2,25 +2,30 @@
 # Keep one node of a job: supervise.sh elastic launch ... train.py
 # Starts the agent again after exit code 3 (no seat, or no store) and after it was killed, with a pause that grows. Every other code
 # ends the loop, which ends with it: 0, 1, 2 and 6 say that no start helps, 4 and 5 that the node's place is on another host.
-pause=${PAUSE_S:-1} stopped=
-trap 'stopped=1; kill -TERM "$pid" 2>/dev/null' TERM INT HUP
-while :; do
+pause=${PAUSE_S:-1} stopped= pid=
+trap 'stopped=1; [ "$pid" ] && kill -TERM "$pid" 2>/dev/null' TERM INT HUP
+run() { # Run a command until it ends, with `code`. A signal that comes before its pid is known ends it too.
+    pid=
     "$@" &
     pid=$!
+    [ "$stopped" ] && kill -TERM "$pid" 2>/dev/null
     wait "$pid"
     code=$?
-    while kill -0 "$pid" 2>/dev/null; do # a signal ended the wait, and not the agent
+    while kill -0 "$pid" 2>/dev/null; do # a signal ended the wait, and not the command
         wait "$pid"
         code=$?
     done
+    pid=
+}
+while :; do
+    run "$@"
     case $code in
         0 | 1 | 2 | 4 | 5 | 6) exit "$code" ;;
     esac
-    [ "$stopped" ] && exit "$code"
-    echo "supervise.sh: the agent ended with $code; it starts again in $pause s" >&2
-    sleep "$pause" &
-    pid=$!
-    wait "$pid"
-    [ "$stopped" ] && exit "$code"
+    ended=$code
+    [ "$stopped" ] && exit "$ended"
+    echo "supervise.sh: the agent ended with $ended; it starts again in $pause s" >&2
+    run sleep "$pause"
+    [ "$stopped" ] && exit "$ended"
     pause=$((pause < 150 ? pause * 2 : 300))
 done

@@ -52,3 +52,11 @@ def test_a_signal_to_the_loop_ends_the_agent_and_the_loop(tmp_path: Path) -> Non
             assert not is_alive(int((tmp_path / "pid").read_text()))
         finally:
             loop.kill()
+
+
+def test_a_signal_that_comes_as_the_agent_starts_is_not_lost(tmp_path: Path) -> None:
+    """`eval` runs in the child of the loop, which then may not yet know the child's pid."""
+    agent = ("eval", "kill -TERM $$; exec sh -c 'while :; do sleep 0.05; done'")
+    for _ in range(20):
+        ended = subprocess.run(["sh", str(SCRIPT), *agent], cwd=tmp_path, timeout=TIMEOUT_S, check=False)
+        assert ended.returncode == 143
