@@ -13,6 +13,7 @@ from ..core.sim.what_if import AS_RECORDED, BAD, SEEDS, Forecast, Supposition
 from ..core.sim.what_if import what_if as forecast
 from ..core.trace.lines import traces
 from ..core.trace.steps import Header, Trace, Working
+from ..core.violation import Violation
 from . import values
 from .exit_codes import FAILED, SUCCEEDED
 from .mistakes import Mistake, Value
@@ -22,6 +23,7 @@ from .render.what_if import doubts, job_data, rendered
 from .traces import gone, note_header, reading
 
 SEEDS_MAX = 1_000
+SPARES_MAX = 1_000
 
 EPILOG = """\b
   elastic launch --trace=traces/ --nnodes=2 ... train.py     (on each node)
@@ -31,14 +33,20 @@ EPILOG = """\b
 Name the traces of all nodes. What came from outside (failures, losses of nodes, drains) comes again; the core decides anew
 what follows. docs/what-if.md says when not to trust it.
 \b
-Exit codes:  0 told · 1 the simulator does not find what was recorded, so it supposes nothing · 2 a file cannot be read, or
-a setting cannot be supposed
+Exit codes:  0 told · 1 the simulator does not find what was recorded, so it supposes nothing · 2 a file cannot be read,
+the job cannot be run again, or a setting cannot be supposed
 """
 
 
 def _seeds(text: str) -> int:
     if (number := values.positive(text)) > SEEDS_MAX:
         raise ValueError(f"at most {SEEDS_MAX} runs")
+    return number
+
+
+def _spares(text: str) -> int:
+    if (number := values.whole(text)) > SPARES_MAX:
+        raise ValueError(f"at most {SPARES_MAX} spares")
     return number
 
 
@@ -57,7 +65,7 @@ def _follows(text: str) -> Follows:
 )
 @click.option(
     "--spares",
-    type=Value("N", values.whole),
+    type=Value("N", _spares),
     metavar="N",
     default="0",
     help="This many more nodes, from the beginning.",
@@ -144,6 +152,8 @@ def _forecast(chronicle: Chronicle, supposed: Supposition, follows: Follows, see
         return forecast(chronicle, supposed, follows, seeds)
     except ValueError as reason:
         raise Mistake(f"cannot be supposed: {reason}") from None
+    except Violation as broken:
+        raise Mistake(f"a simulated run broke a law, so nothing is told: {broken}; please report it") from None
 
 
 def _told(files: Sequence[str]) -> Chronicle:
@@ -160,8 +170,7 @@ def _traces(files: Sequence[str]) -> Iterator[Trace]:
     found = dict[Header, str]()
     for path in files:
         with reading(path):
-            those = list(traces(lines(path)))
-        for trace in those:
-            note_header(found, path, trace.header)
-            if isinstance(trace.header.machine, Working):
-                yield trace
+            for trace in traces(lines(path)):
+                note_header(found, path, trace.header)
+                if isinstance(trace.header.machine, Working):
+                    yield trace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -87,16 +88,27 @@ def _ended(supposed: Forecast) -> str:
     ended = sum(played.is_over for played in supposed.played)
     lasted = sum(played.lasted for played in supposed.played) / len(supposed.played)
     many = count(len(supposed.played), "run")
-    return f"the job ends in {ended} of {many}, after {span(round(lasted * 1e6))} on average"
+    ends = f"the job ends in {ended} of {many}"
+    return f"{ends}; a run lasts {span(round(lasted * 1e6))} on average"
 
 
 def doubts(replayed: Forecast, supposed: Forecast | None, follows: Follows) -> Iterator[str]:
     """Yield what the traces do not tell, and what is assumed instead."""
-    for text in _doubts(replayed.chronicle, supposed is not None, follows):
+    for text in _strays(replayed):
+        yield f"  doubtful   {text}"
+    for text in _assumed(replayed.chronicle, supposed is not None, follows):
         yield f"  assumed    {text}"
 
 
-def _doubts(chronicle: Chronicle, supposes: bool, follows: Follows) -> Iterator[str]:
+def _strays(replayed: Forecast) -> Iterator[str]:
+    """Yield where the runs come to what was recorded in another way."""
+    if 2 * replayed.agreeing < len(replayed.played):
+        yield "the rounds of most runs do not end as those that were recorded"
+    for kind, recorded, mean in replayed.strays:
+        yield f"cause {kind.value}: {span(recorded)} recorded, {span(round(mean))} replayed"
+
+
+def _assumed(chronicle: Chronicle, supposes: bool, follows: Follows) -> Iterator[str]:
     failures = sum(each.kind is Outside.FAIL for each in chronicle.incidents)
     if failures:
         comes = {
@@ -111,9 +123,13 @@ def _doubts(chronicle: Chronicle, supposes: bool, follows: Follows) -> Iterator[
         does = "goes on where it stopped" if any(map(goes_on, chronicle.spans.values())) else "begins anew"
         yield f"the program tells no steps (elastic.progress): after a restart it {does}"
     if program.first is not None and not any(each.lost for each in chronicle.spans.values()):
-        yield "no restart was recorded: after one the program would do all steps again"
+        yield "no restart told its steps: after one the program would do all of them again"
+    if any(each.kind is Outside.KILL for each in chronicle.incidents):
+        yield "until the loss of a node is noticed, the workers of the others train on, as if they never waited for it"
     if supposes and not chronicle.is_over:
         yield "the job had not ended: its runs last as long as its traces do"
+    elif supposes and not chronicle.has_succeeded:
+        yield "no worker succeeded: how much was left to do is not known, so the runs last as long as the traces at most"
 
 
 def job_data(replayed: Forecast, supposed: Forecast | None, follows: Follows) -> Any:
@@ -124,11 +140,12 @@ def job_data(replayed: Forecast, supposed: Forecast | None, follows: Follows) ->
         "job": chronicle.job,
         "follows": follows.value,
         "runs": len(replayed.played),
-        "off": replayed.off,
+        "off": replayed.off if math.isfinite(replayed.off) else None,
         "agreeing": replayed.agreeing,
         "ends": [kind.value for kind in chronicle.ends],
         "shares": list(_shares(replayed, supposed)),
-        "assumed": list(_doubts(chronicle, supposed is not None, follows)),
+        "assumed": list(_assumed(chronicle, supposed is not None, follows)),
+        "doubtful": list(_strays(replayed)),
     }
 
 

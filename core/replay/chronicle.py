@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import reduce
 
@@ -64,7 +64,8 @@ LATE_S = 0.1
 LEGS_MAX = 1_000
 """The times of the last messages of an agent are kept, of this number."""
 LAST_BEATS = 3
-"""An agent without an end, whose trace stops this many heartbeats before the last one does, was killed."""
+"""An agent without an end, whose trace stops this many heartbeats before the last one does, was killed. So was one of a job
+that is over, when a link told that it is gone."""
 
 
 class Outside(Enum):
@@ -120,7 +121,9 @@ class Spans:
     """How long things took on one node, in seconds, each as often as it was seen."""
 
     execs: tuple[float, ...] = ()
-    """From the command that starts workers until their processes were there."""
+    """From the command that starts workers until their processes were there, at the first start of an agent."""
+    reexecs: tuple[float, ...] = ()
+    """The same at each later start."""
     cold: tuple[float, ...] = ()
     """From there to the first progress of the last of them, at the first start of an agent."""
     warm: tuple[float, ...] = ()
@@ -189,6 +192,11 @@ class Chronicle:
     """Why each round ended, in order."""
 
     @property
+    def has_succeeded(self) -> bool:
+        """Return True if any workers succeeded: else nobody knows how much there was to do."""
+        return any(each.run_s is not None for each in self.spans.values())
+
+    @property
     def has_links(self) -> bool:
         return self.profile.link_port > 0
 
@@ -196,29 +204,31 @@ class Chronicle:
 def told(traces: Iterable[Trace]) -> Chronicle:
     """Return what these traces tell, of all nodes of one job. Traces of ranks are left out. Raises ValueError for those that
     tell too little, and for a job that cannot be run again."""
-    those = sorted(traces, key=lambda trace: (trace.header.wall, trace.header.node))
-    agents = [_read(trace) for trace in those if isinstance(trace.header.machine, Working)]
+    read = (_read(trace) for trace in traces if isinstance(trace.header.machine, Working))  # one is held at a time
+    agents = sorted(read, key=lambda agent: (agent.header.wall, agent.header.node))
     if not agents:
         raise ValueError("no trace of an agent")
     book = reduce(added, (booked(agent.entries, agent.shift) for agent in agents), Book())
-    if len(met := [job for job in jobs(book) if job]) != 1:
+    if not (met := [job for job in jobs(book) if job]):
+        raise ValueError("no node has been in a round yet")
+    if len(met) > 1:
         raise ValueError(f"traces of {len(met)} jobs; name all those of one")
     _refuse(agents)
-    if untold := sorted(
-        {node for agent in agents for node in agent.sights.peers} - {agent.header.node for agent in agents}
-    ):
-        raise ValueError(f"no trace of {untold[0]}, which was in a round; name the traces of all nodes")
+    if untold := sorted({node for agent in agents for node in agent.met} - {agent.header.node for agent in agents}):
+        raise ValueError(f"no trace of {untold[0]}, which was in this job; name the traces of all nodes")
     origins = _origins([agent.header for agent in agents])
     for agent in agents:
         agent.origin = origins[agent.header.boot]
     until = max(agent.at(agent.last_at) for agent in agents)
+    if outlived := next((agent for agent in agents if _is_outlived(agents, agent)), None):
+        raise ValueError(f"the trace of {outlived.header.node} ends before the node does; what came later is not known")
     slots = tuple(dict.fromkeys(agent.slot for agent in agents))
     first = agents[0].header
     assert isinstance(first.machine, Working)
     return Chronicle(
         met[0],
         until,
-        any(agent.state is not None and agent.state.closed is not None for agent in agents),
+        _is_over(agents),
         slots,
         first.profile,
         first.rendezvous,
@@ -243,6 +253,22 @@ def _origins(headers: Sequence[Header]) -> Mapping[str, float]:
     """Return what the clock of each boot showed when the first agent began, as far as wall clocks tell."""
     wall = min(header.wall for header in headers)
     return {header.boot: header.now - (header.wall - wall) for header in reversed(headers)}
+
+
+def _is_outlived(agents: Sequence[_Agent], cut: _Agent) -> bool:
+    """Return True if this trace ends before its agent did: others were in a round with it later, or succeeded with it."""
+    if cut.is_ended or (cut.runs and cut.runs[-1].succeeded):
+        return False
+    enough = cut.at(cut.last_at) + LAST_BEATS * cut.header.rendezvous.keep_alive_interval
+    for agent in agents:
+        closed = agent.state.closed if agent.state else None
+        succeeded_at = agent.last_at if closed and closed.ending is Ending.SUCCEEDED else -math.inf
+        those = [run for run in agent.runs if cut.header.node in run.nodes]
+        if any(agent.at(run.start_at) > enough for run in those):
+            return True
+        if those and those[-1] is agent.runs[-1] and agent.at(succeeded_at) > enough:
+            return True
+    return False
 
 
 def _refuse(agents: Sequence[_Agent]) -> None:
@@ -270,6 +296,7 @@ class _Run:
 
     start_at: float
     round: int
+    nodes: Container[Node]
     is_cold: bool
     exec_at: float | None = None
     works: list[Worked] = field(factory=list)
@@ -376,6 +403,11 @@ class _Contact:
             self.cuts.append((since, (sent_at + self.unheard_at) / 2 - since))
             self.silent_since, self.heard_at = None, sent_at
 
+    def ends(self, at: float) -> None:
+        """Note that the agent writes no more: a silence lasts until then at least."""
+        if (since := self.silent_since) is not None and at > since:
+            self.cuts.append((since, at - since))
+
 
 @define
 class _Sights:
@@ -416,6 +448,11 @@ class _Agent:
         return self.follower.account.state
 
     @property
+    def met(self) -> frozenset[Node]:
+        """Return the nodes that it was in a round with, and those of the last register that it saw, spares too."""
+        return frozenset((*self.sights.peers, *(self.state.seats if self.state else ())))
+
+    @property
     def is_ended(self) -> bool:
         group = self.follower.account.group
         return group is not None and group.phase is Phase.ENDED
@@ -448,6 +485,7 @@ def _read(trace: Trace) -> _Agent:
         _hears(agent, step, before, agent.follower.account.group)
         agent.last_at = max(agent.last_at, step_at(step))
     agent.entries += closed(agent.follower.account)
+    agent.contact.ends(agent.last_at)
     return agent
 
 
@@ -476,7 +514,7 @@ def _hears(agent: _Agent, step: Step, before: Group | None, after: Group | None)
 def _steps(agent: _Agent, step: Stepped, before: Group | None, after: Group | None) -> None:
     event, at = step.event, step.at
     if start := next((each for each in step.commands if isinstance(each, Start)), None):
-        agent.runs.append(_Run(at, start.world.round, is_cold=not agent.runs))
+        agent.runs.append(_Run(at, start.world.round, start.world.nodes, is_cold=not agent.runs))
         agent.sights.peers.update(start.world.nodes)
         agent.hung.clear()
     if any(isinstance(each, Check) for each in step.commands):
@@ -524,17 +562,23 @@ def _failure(agent: _Agent, run: _Run, group: Group, event: object, at: float) -
     return _Failure(failed_at, round, run, isinstance(event, Raised), bool(agent.hung), ran_s, run.ran_until(failed_at))
 
 
+def _is_over(agents: Sequence[_Agent]) -> bool:
+    return any(agent.state is not None and agent.state.closed is not None for agent in agents)
+
+
 # --- what came from outside -------------------------------------------------------------------------------------------
 
 
 def _incidents(agents: Sequence[_Agent], until: float) -> Iterator[Incident]:
     epochs, cancelled = dict[int, float](), list[float]()
+    is_over = _is_over(agents)
     for agent in agents:
         late_s = LATE_S if agent.is_spare else 0.0
         yield Incident(agent.at(agent.header.now), Outside.START, agent.slot, agent.contact.waited_s + late_s)
         ended_at, interval = agent.at(agent.last_at), agent.header.rendezvous.keep_alive_interval
-        if not agent.is_ended and ended_at < until - LAST_BEATS * interval:
-            yield Incident(_killed_at(agents, agent, ended_at, interval), Outside.KILL, agent.slot)
+        unlinked_at = _unlinked_at(agents, agent, ended_at, interval)
+        if not agent.is_ended and (ended_at < until - LAST_BEATS * interval or (is_over and unlinked_at is not None)):
+            yield Incident(ended_at + interval / 2 if unlinked_at is None else unlinked_at, Outside.KILL, agent.slot)
         for epoch, at in agent.sights.restores:
             epochs[epoch] = min(epochs.get(epoch, agent.at(at)), agent.at(at))
         yield from (evolve(each, at=agent.at(each.at)) for each in agent.came)
@@ -548,10 +592,11 @@ def _incidents(agents: Sequence[_Agent], until: float) -> Iterator[Incident]:
         yield Incident(min(cancelled), Outside.CANCEL)
 
 
-def _killed_at(agents: Sequence[_Agent], killed: _Agent, last_at: float, interval: float) -> float:
-    """Return when an agent was killed: when a link told so, if one did; else half a heartbeat after its last line."""
+def _unlinked_at(agents: Sequence[_Agent], killed: _Agent, last_at: float, interval: float) -> float | None:
+    """Return when a link told something of an agent after its last line: that it is gone. None: no link did, so it was
+    killed half a heartbeat after that line, as far as anyone knows."""
     links = (other.at(at) for other in agents for node, at in other.sights.links if node == killed.header.node)
-    return min((at for at in links if last_at <= at <= last_at + 2 * interval), default=last_at + interval / 2)
+    return min((at for at in links if last_at <= at <= last_at + 2 * interval), default=None)
 
 
 def _first_failures(agents: Sequence[_Agent]) -> Iterator[Incident]:
@@ -586,7 +631,8 @@ def _spans(agents: Sequence[_Agent]) -> Spans:
     won = [run for run in execed if run.succeeded and run.end_at is not None]
     others = [(agent, run) for agent in agents for run in agent.runs if not run.succeeded]
     return Spans(
-        execs=tuple(run.exec_at - run.start_at for run in execed if run.exec_at is not None),
+        execs=tuple(run.exec_at - run.start_at for run in execed if run.exec_at and run.is_cold),
+        reexecs=tuple(run.exec_at - run.start_at for run in execed if run.exec_at and not run.is_cold),
         cold=tuple(span for run, span in fresh if run.is_cold),
         warm=tuple(span for run, span in fresh if not run.is_cold),
         standby=tuple(span for _, span in stood_by),
@@ -624,7 +670,8 @@ def _program(agents: Sequence[_Agent]) -> Program:
     steps = [work for work in works if work.step is not None]
     last = max((work.step or 0 for run in runs if run.succeeded for work in run.steps), default=None)
     first = min((work.first_step for work in steps if work.first_step is not None), default=None)
-    busy, total = dict[str, float](), sum(work.ended_at - work.began_at for work in works)
+    hangs = {failure.round for agent in agents for failure in agent.failures if failure.hung}
+    busy, total = dict[str, float](), sum(_lived(work, work.round in hangs) for work in works)
     for work in works:
         for name, seconds in work.spans:
             busy[name or OTHER] = busy.get(name or OTHER, 0.0) + seconds
@@ -637,6 +684,11 @@ def _program(agents: Sequence[_Agent]) -> Program:
         tuple((name, seconds / total) for name, seconds in sorted(busy.items())) if total else (),
         sum(seconds for seconds, _ in before) / spent if spent else 0.0,
     )
+
+
+def _lived(work: Worked, hung: bool) -> float:
+    """Return for how long a worker did anything: one that hung, until its last progress."""
+    return (work.last.at if hung and work.last else work.ended_at) - work.began_at
 
 
 def _lost(runs: Sequence[_Run]) -> Iterator[int]:

@@ -144,7 +144,8 @@ class Programs:
 
     def started(self, process: Process, world: World) -> None:
         now, program = self.future.now, self.chronicle.program
-        exec_at = now + self._drawn(process, "execs")
+        again = process.node in self.runs and any(each.reexecs for each in self.chronicle.spans.values())
+        exec_at = now + self._drawn(process, "reexecs" if again else "execs")
         start_s, standby = self._start_s(process) if program.speaks else (0.0, False)
         first_step = None if program.first is None else self._first_step(process, world.round, program.first)
         run = Run(
@@ -330,14 +331,14 @@ class Programs:
 
     def _said(self, process: Process, run: Run, began_at: float, now: float) -> Said:
         program, until = self.chronicle.program, min(now, run.quiet_at)
-        spans = tuple((name, share * (now - began_at)) for name, share in program.busy)
+        spans = tuple((name, share * max(until - began_at, 0.0)) for name, share in program.busy)
         if not program.speaks or run.first_at > until:
             return Said(spans=spans)
         total, before_s = sum(seconds for _, seconds in spans), program.busy_before * (run.first_at - began_at)
         step, step_s = self._step_at(process, run, until), self._step_s(process) or 0.0
 
         def mark(at: float) -> Mark:
-            lasts = now - run.first_at
+            lasts = until - run.first_at
             return Mark(at, before_s + max(total - before_s, 0.0) * ((at - run.first_at) / lasts if lasts else 0.0))
 
         if step is None or run.first_step is None:

@@ -40,6 +40,8 @@ LASTS_MAX = 4
 """A job that does not end lasts this many times as long as the recorded one, at most."""
 REAPED_S = 0.05
 """How long the workers of a killed agent take to die."""
+TTL_BEAT_LEAST_S, TTL_BEAT_MOST_S = 0.01, 3_600.0
+"""From one supposed heartbeat to the next, as in any simulated world."""
 SPARES_AFTER_S = 0.1
 """How long after the fewest agents of a round supposed spares ask for a place."""
 KNOWN_LEAST = 0.01
@@ -128,6 +130,23 @@ class Forecast:
     def off(self) -> float:
         """By how much the bucket is off that is off most, of those that have a hundredth of the time."""
         return max((row.off for row in self.rows if row.share >= KNOWN_LEAST), default=0.0)
+
+    @property
+    def strays(self) -> tuple[tuple[goodput.Kind, int, float], ...]:
+        """Return the causes that have a hundredth of the time, and are off by more than a bucket may be: each with its time
+        as recorded, and in the runs. A bucket can be as recorded for other reasons."""
+        total = sum(self.chronicle.recorded.values())
+        return tuple(
+            (kind, recorded, mean)
+            for kind in goodput.Kind
+            for recorded, mean in [self._of_kind(kind)]
+            if max(recorded, mean) >= KNOWN_LEAST * total and abs(mean - recorded) > BAD * recorded
+        )
+
+    def _of_kind(self, kind: goodput.Kind) -> tuple[int, float]:
+        recorded = sum(micros for (_, reason), micros in self.chronicle.recorded.items() if reason is kind)
+        each = [sum(micros for (_, reason), micros in played.spent.items() if reason is kind) for played in self.played]
+        return recorded, sum(each) / len(each)
 
     @property
     def agreeing(self) -> int:
@@ -251,7 +270,8 @@ class Stage:
         for slot in self.world.setting.slots[len(chronicle.slots) :]:
             self.began[slot] = 0.0
             future.at(enough + SPARES_AFTER_S, self._does, Operation(Kind.START, slot))
-        until = chronicle.until * (LASTS_MAX if chronicle.is_over else 1)
+        is_open = not chronicle.has_succeeded and self.supposed != AS_RECORDED
+        until = chronicle.until * (LASTS_MAX if chronicle.is_over and not is_open else 1)
         while future.now < until and not (future.now > last and not any(self.world.living())):
             future.passes(min(future.now + HOP_S, until))
             self.world.witness.moved()
@@ -344,6 +364,10 @@ def _rendezvous(chronicle: Chronicle, supposed: Supposition) -> Settings:
     interval = settings.keep_alive_interval
     if supposed.ttl is not None:
         interval = supposed.ttl / settings.keep_alive_max_attempt
+        if not TTL_BEAT_LEAST_S <= interval <= TTL_BEAT_MOST_S:
+            raise ValueError(
+                f"a TTL of {supposed.ttl:g} s: a heartbeat each {interval:g} s; 0.01 s to an hour may pass"
+            )
     target = min(settings.first_target, most)
     return evolve(
         settings, limits=changed, last_call_timeout=last_call, keep_alive_interval=interval, first_target=target

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
+from elastic.adapters.report.trace_file import lines
 from elastic.core import replay, sim
 from elastic.core.trace.lines import traces
 from elastic.core.trace.steps import Trace
@@ -21,8 +22,7 @@ TRUSTED = 0.1
 
 def read(paths: Sequence[str]) -> Iterator[Trace]:
     for path in paths:
-        with open(path, "rb") as lines:
-            yield from traces(lines)
+        yield from traces(lines(path))
 
 
 def useful(forecast: sim.Forecast) -> float:

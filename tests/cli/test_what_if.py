@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,7 +16,10 @@ from elastic.cli.main import run
 from elastic.cli.mistakes import USAGE
 from elastic.cli.render.what_if import doubts, rendered
 from elastic.core import sim
-from elastic.core.replay import Program, told
+from elastic.core.goodput import Kind
+from elastic.core.rendezvous import Limits
+from elastic.core.replay import Incident, Outside, Program, told
+from elastic.core.violation import Violation
 
 WhatIf = Callable[..., tuple[int, str]]
 TRACES = sim.record(job(fails(8.0), program=evolve(PROGRAM, last=79)))
@@ -52,7 +56,7 @@ def test_what_is_supposed_stands_beside_both(what_if: WhatIf, files: Sequence[Pa
     code, text = what_if(*files, "--seeds=2", "--max-restarts=0", "--follows=program")
     assert code == SUCCEEDED
     assert text.splitlines()[2].split() == ["bucket", "cause", "recorded", "replayed", "supposed"]
-    assert "  supposed   the job ends in 2 of 2 runs, after " in text
+    assert "  supposed   the job ends in 2 of 2 runs; a run lasts " in text
     assert "comes again at the same step, or as long after a start" in text
 
 
@@ -60,7 +64,8 @@ def test_the_same_can_be_had_as_data(what_if: WhatIf, files: Sequence[Path]) -> 
     code, text = what_if(*files, "--seeds=2", "--json")
     data = json.loads(text)
     assert code == SUCCEEDED and data["format"] == 1 and data["agreeing"] == data["runs"] == 2
-    assert data["ends"] == ["failure", "end of the job"] and data["off"] < 0.1 and len(data["assumed"]) == 1
+    assert data["ends"] == ["failure", "end of the job"] and data["off"] < 0.1
+    assert len(data["assumed"]) == 1 and data["doubtful"] == []
     recorded = sum(each["recorded_micros"] for each in data["shares"])
     replayed = sum(each["replayed_micros"] for each in data["shares"])
     assert replayed == pytest.approx(recorded, rel=0.02) and "supposed_micros" not in data["shares"][0]
@@ -84,10 +89,12 @@ def test_nothing_is_supposed_of_a_job_that_the_simulator_does_not_know(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ("{0}", "no trace of b#1, which was in a round; name the traces of all nodes"),
+        ("{0}", "no trace of b#1, which was in this job; name the traces of all nodes"),
         ("{0} {1} {1}", "name one of them"),
         ("{0} {1} --nnodes=3", "cannot be supposed: a round of 3 nodes, where there are 2; suppose more spares, too"),
         ("{0} {1} --seeds=1001", "--seeds=1001: at most 1000 runs"),
+        ("{0} {1} --spares=1001", "--spares=1001: at most 1000 spares"),
+        ("{0} {1} --ttl=0.001", "a TTL of 0.001 s: a heartbeat each 0.0002 s; 0.01 s to an hour may pass"),
         ("{0} {1} --follows=me", "--follows=me: write one of time, node, program"),
         ("/dev/null", "no header: it is empty, or no trace"),
     ],
@@ -95,6 +102,42 @@ def test_nothing_is_supposed_of_a_job_that_the_simulator_does_not_know(
 def test_a_mistake_is_one_line(what_if: WhatIf, files: Sequence[Path], arguments: str, complaint: str) -> None:
     code, text = what_if(*arguments.format(*files).split())
     assert code == USAGE and complaint in text and text.count("\n") == 1
+
+
+def test_a_run_that_breaks_a_law_tells_nothing(
+    what_if: WhatIf, files: Sequence[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise Violation("R1", "two worlds of one round")
+
+    monkeypatch.setattr("elastic.cli.what_if.forecast", broken)
+    code, text = what_if(*files)
+    assert code == USAGE and text.count("\n") == 1
+    assert "a simulated run broke a law, so nothing is told: R1: two worlds of one round" in text
+
+
+def test_a_bucket_that_was_not_recorded_makes_no_number_that_json_lacks(
+    what_if: WhatIf, files: Sequence[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chronicle = told(TRACES)
+    strange = evolve(chronicle, recorded={("spare", Kind.SPARE): sum(chronicle.recorded.values())})
+    monkeypatch.setattr("elastic.cli.what_if.told", lambda traces: list(traces) and strange)
+    code, text = what_if(*files, "--seeds=1", "--json")
+    assert code == FAILED and json.loads(text)["off"] is None and "Infinity" not in text
+
+
+def test_other_rounds_and_causes_than_the_recorded_ones_are_doubts() -> None:
+    """Each bucket has its time, and has it for another reason."""
+    chronicle = told(TRACES)
+    other = Counter[tuple[str, Kind]]()
+    for (bucket, kind), micros in chronicle.recorded.items():
+        other[bucket, Kind.LOSS if kind is Kind.FAILURE else kind] += micros
+    forecast = sim.what_if(evolve(chronicle, recorded=other, ends=(Kind.LOSS, Kind.END)), seeds=1)
+    assert forecast.off <= 0.1
+    first, *causes = [line for line in doubts(forecast, None, sim.Follows.TIME) if line.startswith("  doubtful   ")]
+    assert first == "  doubtful   the rounds of most runs do not end as those that were recorded"
+    assert [line.split()[2] for line in causes] == ["failure:", "loss:"]
+    assert not any("doubtful" in line for line in doubts(sim.what_if(chronicle, seeds=1), None, sim.Follows.TIME))
 
 
 def test_traces_with_missing_parts_are_refused(what_if: WhatIf, files: Sequence[Path]) -> None:
@@ -113,6 +156,10 @@ def test_the_doubts_are_printed() -> None:
     goes_on = job(program=Program(), spans=evolve(SPANS, run_s=9.0, longest_s=12.0, total_s=21.0))
     assert "after a restart it goes on where it stopped" in said(goes_on)
     running = job(fails(5.0), spans=evolve(SPANS, lost=()), until=10.0, is_over=False)
-    assert "no restart was recorded: after one the program would do all steps again" in said(running)
+    assert "no restart told its steps: after one the program would do all of them again" in said(running)
     assert "the job had not ended: its runs last as long as its traces do" in said(running)
     assert "when its node's workers have run for as long" in said(running)
+    failed = told(sim.record(job(fails(5.0), limits=Limits(2, 2, 0))))
+    assert "no worker succeeded: how much was left to do is not known" in said(failed)
+    lost = told(sim.record(job(Incident(10.0, Outside.KILL, "south"), Incident(15.0, Outside.START, "south"))))
+    assert "until the loss of a node is noticed, the workers of the others train on" in said(lost)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from elastic.adapters.report.packed_lines import Shape, packed
 from elastic.core.goodput import Kind
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.rendezvous import Limits, Settings
@@ -66,10 +67,12 @@ def fails(at: float, slot: str = "south", **more: float) -> Incident:
 
 
 def written(folder: Path, trace: Trace) -> Path:
-    """Write a trace to a file."""
+    """Write a trace to a file, packed as an agent's is."""
     lines, last = list[bytes](), None
+    recent: tuple[Shape, ...] = ()
     for each in (trace.header, *trace.steps):
         line, last = encoded(each, last)
+        line, recent = packed(line, recent)
         lines.append(line)
     file = folder / f"{trace.header.node}.ndjson"
     file.write_bytes(b"".join(lines))

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from recorded import fails, job
+from recorded import PROGRAM, SPANS, fails, job
 from traced import finished
 from traced_calls import called_again
 
 from elastic.core import sim
+from elastic.core.goodput import Kind
 from elastic.core.group import Alone
-from elastic.core.replay import Outside, told
-from elastic.core.trace.steps import HangEnd, Header, Started, Step, Trace, Working
+from elastic.core.rendezvous import Limits, Settings
+from elastic.core.replay import Incident, Outside, told
+from elastic.core.trace.steps import HangEnd, Header, Started, Step, Trace, Working, step_at
 from elastic.core.work import Mark, Worked
 from elastic.core.world import Party
 
@@ -34,8 +36,71 @@ def test_traces_of_several_jobs_are_refused() -> None:
 
 
 def test_all_traces_of_a_job_are_wanted() -> None:
-    with pytest.raises(ValueError, match="no trace of b#1, which was in a round; name the traces of all nodes"):
+    with pytest.raises(ValueError, match="no trace of b#1, which was in this job; name the traces of all nodes"):
         told(WRITTEN[:1])
+
+
+def test_a_spare_without_a_trace_is_wanted_too() -> None:
+    first, *others = sim.record(job(slots=("north", "south", "east")))
+    assert told([first, *others]).recorded["spare", Kind.SPARE] > 0
+    with pytest.raises(ValueError, match=r"no trace of .*, which was in this job"):
+        told([trace for trace in (first, *others) if trace is not spare((first, *others))])
+
+
+def spare(traces: Sequence[Trace]) -> Trace:
+    """The trace of the agent that started no workers."""
+    (found,) = (trace for trace in traces if not any(isinstance(step, Started) for step in trace.steps))
+    return found
+
+
+def test_a_job_without_a_round_tells_nothing_yet() -> None:
+    with pytest.raises(ValueError, match="no node has been in a round yet"):
+        told([evolve(trace, steps=(), lines=()) for trace in WRITTEN])
+
+
+RESTARTED = sim.record(job(fails(5.0), fails(40.0), until=80.0))
+SHORT = sim.record(job(until=80.0))
+
+
+@pytest.mark.parametrize("traces", [RESTARTED, SHORT], ids=["others go on with it", "it succeeds with them"])
+def test_a_trace_that_ends_before_its_agent_is_no_loss_of_the_node(traces: Sequence[Trace]) -> None:
+    """The disk was full, or the file was copied early."""
+    first, second = traces
+    half = tuple(step for step in second.steps if step_at(step) < second.header.now + 12.0)
+    with pytest.raises(ValueError, match=f"the trace of {second.header.node} ends before the node does"):
+        told([first, evolve(second, steps=half, lines=tuple(range(2, 2 + len(half))))])
+
+
+def test_a_node_that_is_killed_when_its_workers_had_succeeded_was_killed() -> None:
+    slow = {"north": SPANS, "south": evolve(SPANS, step_s=0.05)}
+    chronicle = told(sim.record(job(Incident(30.0, Outside.KILL, "south"), spans=slow, until=80.0)))
+    assert Outside.KILL in [each.kind for each in chronicle.incidents]
+
+
+def test_a_node_that_is_killed_shortly_before_the_end_of_its_job_was_killed() -> None:
+    """A link told so; its silence was too short to tell."""
+    settings = Settings(Limits(1, 2, 3), last_call_timeout=1.0, keep_alive_interval=5.0)
+    chronicle = told(sim.record(job(Incident(50.0, Outside.KILL, "south"), settings=settings)))
+    assert chronicle.is_over and [each.kind for each in chronicle.incidents][-1] is Outside.KILL
+
+
+def test_a_silence_of_the_store_that_an_agent_does_not_outlive_is_told() -> None:
+    cut, kill = Incident(20.0, Outside.CUT, "south", 30.0), Incident(28.0, Outside.KILL, "south")
+    chronicle = told(sim.record(job(cut, kill, Incident(40.0, Outside.START, "south"))))
+    (silence,) = (each for each in chronicle.incidents if each.kind is Outside.CUT)
+    assert silence.slot == chronicle.slots[1] and 2.0 < silence.span < 8.5
+
+
+def test_the_share_of_busy_time_is_that_of_the_time_in_which_workers_did_anything() -> None:
+    busy = evolve(PROGRAM, busy=(("checkpoint", 0.1),))
+    hung = told(sim.record(job(fails(30.0, hung=True, quiet_s=20.0), program=busy)))
+    ((_, share),) = hung.program.busy
+    assert share == pytest.approx(0.1, rel=0.05)
+
+
+def test_first_starts_and_later_ones_are_told_apart() -> None:
+    for spans in told(RESTARTED).spans.values():
+        assert len(spans.execs) == 1 and len(spans.reexecs) == 2
 
 
 def group(**what: Any) -> Callable[[Header], Header]:

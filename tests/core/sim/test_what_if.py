@@ -114,6 +114,22 @@ def test_without_restarts_a_failure_is_the_end() -> None:
     assert over.played[0].ends == (Kind.FAILURE,) and over.played[0].lasted < 30.0
 
 
+def test_a_job_whose_workers_never_succeeded_is_supposed_for_as_long_as_it_was_recorded() -> None:
+    """How much there was left to do is not known."""
+    failed = again(job(fails(20.0), limits=Limits(2, 2, 0)))
+    assert not failed.has_succeeded and supposed(failed).agreeing == SEEDS
+    (played, *_) = supposed(failed, max_restarts=3).played
+    assert not played.is_over and played.lasted <= failed.until
+
+
+def test_a_first_start_and_later_ones_take_the_time_of_their_own() -> None:
+    spans = evolve(SPANS, execs=(6.0,), reexecs=(0.01,))
+    failed = again(job(fails(30.0), spans=spans))
+    forecast = supposed(failed)
+    first, later = (forecast.mean("starting", kind)[0] for kind in (Kind.FIRST, Kind.FAILURE))
+    assert first == pytest.approx(16e6, abs=5e5) and later == pytest.approx(2.2e6, abs=5e5)
+
+
 def test_standbys_shorten_every_start_but_the_first() -> None:
     failed = again(job(fails(20.0)))
     forecast = supposed(failed, standby_s=0.1)
@@ -211,8 +227,17 @@ def test_the_settings_of_the_nodes_are_those_of_the_recorded_ones() -> None:
 def test_what_cannot_be_supposed_is_refused() -> None:
     with pytest.raises(ValueError, match="max_nodes: 3"):
         supposed(LOST, nodes=(3, 2, 1))
+    with pytest.raises(ValueError, match=r"a TTL of 0\.001 s: a heartbeat each 0\.0002 s"):
+        supposed(LOST, ttl=0.001)
     with pytest.raises(ValueError, match="a round of 3 nodes, where there are 2"):
         supposed(LOST, nodes=(3, 3, 1))
+
+
+def test_causes_that_the_runs_do_not_find_are_told() -> None:
+    kinds = {Kind.LOSS: Kind.HANG}
+    other = {(bucket, kinds.get(kind, kind)): micros for (bucket, kind), micros in LOST.recorded.items()}
+    assert {kind for kind, _, _ in sim.what_if(evolve(LOST, recorded=other), seeds=1).strays} == {Kind.LOSS, Kind.HANG}
+    assert sim.what_if(LOST, seeds=1).strays == ()
 
 
 def test_a_bucket_that_was_not_recorded_is_off_by_more_than_all() -> None:
