@@ -275,13 +275,19 @@ def given_notice(group: Group, notice: Notice, serves: bool = False) -> str:
     """Return the sentence of a node that is drained, and whose workers have time. `serves`: this agent serves the store."""
     told = f"{count(len(group.running), 'worker')} told" if group.running else "no worker runs"
     store = " · its agent serves the store until the other nodes are gone, and no longer than that" if serves else ""
-    return f"drained by {notice.source}: {told}, this node leaves within {notice.deadline_s:g} s{store}"
+    return f"{_why_drained(group, notice)}: {told}, this node leaves within {notice.deadline_s:g} s{store}"
 
 
 def goes(group: Group, notice: Notice) -> str:
     """Return the sentence of a drained node that leaves now."""
     stopped = f"{count(len(group.running), 'worker')} stopped" if group.running else "no worker runs"
-    return f"drained by {notice.source}: leaving, {stopped}"
+    return f"{_why_drained(group, notice)}: leaving, {stopped}"
+
+
+def _why_drained(group: Group, notice: Notice) -> str:
+    """Name who drained this node, or say why it is unfit."""
+    unfit = group.deadline.unfit if group.deadline else ""
+    return f"unfit ({unfit})" if unfit else f"drained by {notice.source}"
 
 
 def fenced(group: Group, settings: LaunchSettings) -> str:

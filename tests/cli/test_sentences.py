@@ -17,7 +17,7 @@ from elastic.adapters.report.news import Restored, StoreSilent
 from elastic.cli.render import sentences
 from elastic.core import group
 from elastic.core.group import Group
-from elastic.core.group.state import Course
+from elastic.core.group.state import Course, Deadline
 from elastic.core.rendezvous import Arrive, Close, Done, End, Evict, Leave, RendezvousState, Restore, Seat, restored
 from elastic.core.rendezvous.state import known_as
 from elastic.core.world import Ending, Fault, Life, Member, Node, Notice, Origin, Verdict, Why, World, WorldId, world_of
@@ -154,6 +154,8 @@ def test_who_leaves_and_takes_the_store_along_is_said_to() -> None:
     assert sentences.round_ended(1, Why.LEFT, node("a"), served, None).endswith(f"no restart spent{end}")
     assert end not in sentences.round_ended(1, Why.LEFT, node("b"), served, None)
     notice = Notice(60.0, "an operator")
+    unfit = Group(node("a"), deadline=Deadline(Notice(60.0, "GPU 3 is lost"), 60.0, "GPU 3 is lost"))
+    assert sentences.goes(unfit, Notice(60.0, "GPU 3 is lost")) == "unfit (GPU 3 is lost): leaving, no worker runs"
     assert sentences.given_notice(Group(node("a")), notice, serves=True) == (
         "drained by an operator: no worker runs, this node leaves within 60 s · its agent serves the store until the "
         "other nodes are gone, and no longer than that"
