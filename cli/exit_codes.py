@@ -35,7 +35,7 @@ EXITS: Mapping[str, tuple[str, Answer]] = {
     f"{FAILED}": ("the job failed, or was cancelled", Answer.END),
     f"{USAGE}": ("a mistake in the command line", Answer.END),
     f"{RENDEZVOUS}": ("no seat in the job, or its store is gone", Answer.AGAIN),
-    f"{UNFIT}": ("this node is unfit: by a check or its failures, or it cannot start workers", Answer.ELSEWHERE),
+    f"{UNFIT}": ("this node is unfit (check, failures, losses), or cannot start workers", Answer.ELSEWHERE),
     f"{DRAINED}": ("this node was drained", Answer.ELSEWHERE),
     f"{FRUITLESS}": ("the job made no progress", Answer.END),
     f"{SIGNALLED}+n": ("stopped by signal n", Answer.ASK),

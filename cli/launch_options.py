@@ -141,15 +141,16 @@ class LaunchOptions:
         "back after S seconds, and after twice as long each further time. [default: it stays]"
     )
     leave_after: FailureLimit | None = FAILURES.option("K/S", values.node_failures, own=True)(
-        "Let a node that was the first cause of K failures within S seconds leave: its agent ends with 4, and something "
-        "else is to replace it. [default: it stays]"
+        "Let a node leave that was the first cause of K failures within S seconds, or that was lost and started again K "
+        "times: its agent ends with 4, and something else is to replace it. [default: it stays]"
     )
     give_up_after: int | None = FAILURES.option("K", values.rounds, own=True)(
         "End the job with exit code 6 when K rounds in a row were ended by a lost node or its return, or by a failure, and "
-        "none of them grew as old as --progress-after. 0: never. [default: 20, and failures do not count]"
+        "none of them made progress: by a step of elastic.progress() above all before, or by the age --progress-after. "
+        "0: never. [default: 20, and failures do not count]"
     )
     progress_after: float = FAILURES.option("S", values.some_seconds, default=300, own=True)(
-        "How old a round must grow until the losses before it count no longer for --give-up-after."
+        "The age at which a round has made progress for --give-up-after, whatever its steps."
     )
     restart_scope: values.RestartScope = FAILURES.option("group|rank", values.restart_scope, default="group", own=True)(
         "What a worker's failure restarts: the whole job, or that worker alone, at most --max-restarts times in a round of "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 from ...core import agent as core
 from ...core.group import state as group
 from ...core.group import transition
+from ...core.rendezvous import Advance
 from ...core.world import Unfit, World
 from ..report.news import Step, SuspectedHang, Trace, WatchdogTold
 from ..report.stack_records import Seen, StackRecords
@@ -125,6 +126,7 @@ class Effects:
                 self._trace.took(transition, event, commands, self._shared.clock.now())
                 if isinstance(event, group.Beaten):
                     self._peers.beaten(event.sent_at)
+                    self._look_for_progress()
             case core.Submit(item):
                 if self._peers.submit(item):
                     self._prepare_ahead()
@@ -237,6 +239,14 @@ class Effects:
                 self._standstill = made_standstill_watch(self._shared, self._peers.rendezvous.hear_of_workers)
             if self._standstill:
                 self._standstill.follow(self.workers.followers() if is_silent else None)
+
+    def _look_for_progress(self) -> None:
+        """Tell the register, at a heartbeat, that a worker has done more than had been done before: once in a round."""
+        state, world = self._agent().state, self.workers.world
+        if state is None or world is None or state.world_id != world.id:
+            return
+        if state.limits.give_up_after and not state.progressed and self.workers.get_ahead():
+            self._peers.rendezvous.hear_of_workers(Advance(world.round))
 
     def _close_standstill(self) -> None:
         if self._standstill:

@@ -146,6 +146,7 @@ class WorkerGroup:
             for local_rank, attempt in self._attempts.items()
         }
         self._ends.move(self._attempts)
+        self._work.move()
         self.world = world
         if self._hangs and self._uncollected:
             self._hangs.follow(self._followers(world))
@@ -204,6 +205,10 @@ class WorkerGroup:
             self._work.get_ready()
             if sees:
                 from ..workers.watch import stacks  # noqa: F401
+
+    def get_ahead(self) -> bool:
+        """Return True, once in a round, if a worker has done more steps than had been done before."""
+        return self._work.get_ahead()
 
     def followers(self) -> Followers | None:
         """Return the workers that run, and a look at them; None if no world has begun."""

@@ -18,6 +18,7 @@ from attrs import define
 from ...core import rendezvous
 from ...core.causes import is_told
 from ...core.rendezvous import (
+    Advance,
     Answer,
     Ask,
     Client,
@@ -120,8 +121,8 @@ class RendezvousLoop:
         self._post = post
         self._took = took
         self._chance = random.Random()
-        self._inbox: SimpleQueue[Submitted | Pushed | Missed | Linked | Standstill | _Stop] = SimpleQueue()
-        self._posted: list[Submitted | Pushed | Missed | Linked | Standstill | _Stop] = []
+        self._inbox: SimpleQueue[Submitted | Pushed | Missed | Linked | Standstill | Advance | _Stop] = SimpleQueue()
+        self._posted: list[Submitted | Pushed | Missed | Linked | Standstill | Advance | _Stop] = []
         """These came out of the inbox and were not fed yet."""
         self._tokens: SimpleQueue[Token | _Stop | None] = SimpleQueue()
         self._stall_detector = StallDetector(held.settings.ttl, failed=failed)
@@ -142,9 +143,9 @@ class RendezvousLoop:
         """Take what a link tells of its node. Any thread may call this."""
         self._inbox.put(linked)
 
-    def hear_of_workers(self, standstill: Standstill) -> None:
+    def hear_of_workers(self, seen: Standstill | Advance) -> None:
         """Take what a look at the workers of this node shows. Any thread may call this."""
-        self._inbox.put(standstill)
+        self._inbox.put(seen)
 
     def stop(self) -> None:
         """Give up what is under way. Idempotent, also before `start`; returns when the threads are done."""

@@ -245,7 +245,14 @@ def _grown(state: RendezvousState) -> object:
 
 
 def _after_losses(state: RendezvousState) -> object:
-    return (state.life, state.round) if state.complete and not state.closed and state.fruitless else None
+    may_count = state.complete and not state.closed and state.limits.give_up_after and not state.progressed
+    return (state.life, state.round) if may_count else None
+
+
+def _has_advanced(held: Held) -> bool:
+    """Return True if a worker of this node has passed all steps that were reached before its world, which stands."""
+    state = held.state
+    return held.advanced_in is not None and state is not None and held.advanced_in == state.world_id
 
 
 def _aside(me: Node, state: RendezvousState) -> object:
@@ -255,10 +262,9 @@ def _aside(me: Node, state: RendezvousState) -> object:
 
 @law("a chore is done for which a span must be over", Decided)
 def O4(judge: Judge, it: Decided) -> Answers:
-    """Overdue, the last call, an upscale and the end of fruitless rounds come no earlier than their span after the node saw
-    the fact, no upscale while a drained node is IN or for less than a unit, and the next upscale, unless it fills the job,
-    no earlier than 4 `upscale_after` after the node saw the round of the last one, or half of `join_timeout` if that is
-    shorter."""
+    """Overdue, the last call, an upscale and progress by age come no earlier than their span after the node saw the fact, no
+    upscale while a drained node is IN or for less than a unit, and the next upscale, unless it fills the job, no earlier
+    than 4 `upscale_after` after the node saw the round of the last one, or half of `join_timeout` if that is shorter."""
     held, me, at, past = it.held, it.held.node, it.at, judge.past(it.held.node)
     match it.edit:
         case Overdue():
@@ -271,8 +277,9 @@ def O4(judge: Judge, it: Decided) -> Answers:
                 yield f"{me} ends the last call {seen:g} s after it saw the quorum"
         case Proceed():
             yield ARMED
-            if not has_lasted(seen := past.seen(_after_losses, at), held.settings.progress_after):
-                yield f"{me} says that a round has grown old, {seen:g} s after it saw it"
+            is_old = has_lasted(seen := past.seen(_after_losses, at), held.settings.progress_after)
+            if not (is_old or _has_advanced(held)):
+                yield f"{me} says that a round makes progress, {seen:g} s after it saw it, and no worker of it has advanced"
         case End(_, Why.UPSCALE):
             yield ARMED
             if held.state is not None and _waits_for_drained(held.state):
@@ -391,10 +398,10 @@ def O9(judge: Judge, it: Decided) -> Answers:
         yield f"{held.node} comes back {seen:g} s after it was set aside, too soon"
 
 
-@law("a member of an old round with fruitless ones before it ends it", Decided)
+@law("a member of a round that may be fruitless ends it", Decided)
 def O14(judge: Judge, it: Decided) -> Answers:
-    """A member ends no round for a loss or a newcomer that it has seen for `progress_after` and twice its patience, before
-    the fruitless rounds before that one count no longer."""
+    """A member ends no round for a loss or a newcomer that it has seen for `progress_after`, or in which a worker of its own
+    has advanced, and twice its patience more, before the register says that this round makes progress."""
     held, state, settings = it.held, it.held.state, it.held.settings
     if state is None or held.mine != state.world_id or not isinstance(it.edit, Evict | End):
         return
@@ -402,8 +409,11 @@ def O14(judge: Judge, it: Decided) -> Answers:
         return
     yield ARMED
     seen = judge.past(held.node).seen(_after_losses, it.at)
-    if seen > settings.progress_after + 2 * settings.patience + SLACK_S:
-        yield f"{held.node} ends a round that is {seen:g} s old, and fruitless ones before it still count"
+    patience = 2 * settings.patience + SLACK_S
+    if seen > settings.progress_after + patience:
+        yield f"{held.node} ends a round that is {seen:g} s old, and may still be a fruitless one"
+    if (known := judge.past(held.node).knows(_has_advanced, it.at)) > patience:
+        yield f"{held.node} ends a round in which a worker of it has advanced {known:g} s ago, and it may be a fruitless one"
 
 
 @law("a failed round is ended, or one by a member that owes a failure", Decided)

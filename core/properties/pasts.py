@@ -120,6 +120,15 @@ class Past:
             which, first = now, since
         return self.awake(first, at)
 
+    def knows(self, claim: Callable[[Held], bool], at: float) -> float:
+        """Return for how long this has been true of what it holds."""
+        first = NEVER
+        for since, held in reversed(self.held):
+            if not claim(held):
+                break
+            first = since
+        return self.awake(first, at)
+
     # --- what happens
 
     def stepped(self, fact: Stepped) -> None:

@@ -111,6 +111,17 @@ def _fails_too_often(held: Held) -> bool:
     return any(sum(0 <= last - at <= limit.within for at in times) >= limit.failures for last in times[-1:])
 
 
+def _was_lost_too_often(held: Held, state: RendezvousState) -> bool:
+    """Return True if too many starts of this node's slot were lost, the one that it takes over among them."""
+    limit, me = held.settings.max_node_failures, held.node
+    if limit is None or not limit.leaves or held.mine is not None or me in state.seats:
+        return False
+    here = {node for node, seat in state.seats.items() if not seat.notice and seat.status not in AWAY}
+    starts = {node for node in here.union(state.lost_starts) if node.slot == me.slot}
+    ages = [me.incarnation - node.incarnation for node in sorted(starts) if node.incarnation < me.incarnation]
+    return len([age for age in ages if age <= limit.within]) >= limit.failures
+
+
 def _last_start(me: Node, state: RendezvousState) -> Node | None:
     later = (each for each in state.seats if each.slot == me.slot and each.incarnation > me.incarnation)
     return max(later, default=None)
@@ -134,9 +145,9 @@ REFUSALS: Mapping[Why, RefusalLaw] = {
         "takes a seat in a job of other limits",
     ),
     Why.UNFIT: RefusalLaw(
-        lambda held, state, profile: _fails_too_often(held),
-        "leaves as unfit, and has not failed too often",
-        "takes a seat, and has failed too often",
+        lambda held, state, profile: _fails_too_often(held) or _was_lost_too_often(held, state),
+        "leaves as unfit, and neither failed nor was lost too often",
+        "takes a seat, and is to leave",
     ),
     Why.BEHIND: RefusalLaw(_is_behind, "succeeds a later start that may live, or is not there"),
     Why.SUPERSEDED: RefusalLaw(_is_superseded, "is refused as superseded, but no later start of its slot lives"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..rendezvous import Arrive, Complete, Evict, Proceed, RendezvousState, Restore, Status, Together
+from ..rendezvous import Arrive, Complete, Evict, Leave, Proceed, RendezvousState, Restore, Status, Together
 from ..rendezvous.actions import entrants
 from ..rendezvous.state import AWAY, known_as, status_of
 from ..world import Ending, Life, Node, Profile, Verdict, Why, natural
@@ -509,9 +509,12 @@ def B2(judge: Judge, it: Wrote) -> Answers:
 @law("a round ends, or the fruitless rounds become others", Wrote)
 def B7(judge: Judge, it: Wrote) -> Answers:
     """Where a job may give up, a round is fruitless that ends as LOST (of drained nodes alone: not) or FENCED, for the
-    return of a node that was lost in one, or as FAILED if failures count; no other is, and all count until a round is
-    `progress_after` old."""
+    return of a node that was lost in one, for newcomers if one is lost before the next world, or as FAILED if
+    failures count; no other is, nor one that made progress, and all count until a round makes progress."""
     was, now = it.was, it.after
+    if now.limits.give_up_after and _comes_to_nothing(it) and now.fruitless[-1:] != (now.ended,):
+        yield ARMED
+        yield f"{it.edit} of {it.node}: the round that ended for a newcomer does not count, and that is lost"
     if not now.limits.give_up_after or (now.round == was.round and now.fruitless == was.fruitless):
         return
     yield ARMED
@@ -520,10 +523,38 @@ def B7(judge: Judge, it: Wrote) -> Answers:
             yield f"{it.edit} of {it.node} changes which rounds were fruitless"
         return
     lost = {name for ended in was.fruitless for name in ended.lost}
-    returns = not lost.isdisjoint(known_as(was, was.wait_list))
+    returns = not was.progressed and not lost.isdisjoint(known_as(was, was.wait_list))
     assert now.ended is not None  # S6
     if now.ended.why is Why.UPSCALE and (now.fruitless != was.fruitless) is not returns:
         yield f"the round of {len(was.fruitless)} fruitless ones before ended for {', '.join(map(str, was.wait_list))}"
+
+
+@law("a start is lost, or a node leaves whose starts were", Wrote)
+def B8(judge: Judge, it: Wrote) -> Answers:
+    """The register remembers the last 32 nodes that were thrown out and had no notice, until a node of their slot leaves."""
+    was, now, edit = it.was, it.after, it.edit
+    out = [node for node, seat in was.seats.items() if seat.status not in (Status.GONE, Status.ABSENT)]
+    lost = [node for node in out if not was.seats[node].notice and _is_out(now, node)]
+    thrown = sorted(lost) if isinstance(edit, Evict | Arrive | Together) else []
+    stay = [node for node in was.lost_starts if not (isinstance(edit, Leave) and node.slot == it.node.slot)]
+    if thrown or was.lost_starts != now.lost_starts:
+        yield ARMED
+    if not was.closed and now.lost_starts != tuple([*stay, *thrown][-32:]):
+        yield f"{list(map(str, now.lost_starts))} are remembered as lost after {edit} of {it.node}"
+
+
+def _is_out(state: RendezvousState, node: Node) -> bool:
+    seat = state.seats.get(node)
+    return seat is None or seat.status in (Status.GONE, Status.ABSENT)
+
+
+def _comes_to_nothing(it: Wrote) -> bool:
+    """Return True if a node without notice is thrown out of an open round for which the last one had ended."""
+    was, ended = it.was, it.was.ended
+    if was.complete or was.progressed or was.closed or ended is None or ended.why is not Why.UPSCALE:
+        return False
+    dead = it.edit.dead if isinstance(it.edit, Evict) else ()
+    return any(node in was.seats and not was.seats[node].notice and node not in it.after.seats for node in dead)
 
 
 @law("a write leaves failures", Wrote)

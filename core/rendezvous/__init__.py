@@ -72,6 +72,7 @@ from .client import FIRST_PAUSE_S, Client, Misfit, step
 from .context import Context, Held, Operation
 from .errands import Errand
 from .exchange import (
+    Advance,
     Answer,
     Ask,
     Counted,
@@ -117,6 +118,7 @@ from .verify import verify, verify_step
 __all__ = [
     "FIRST_PAUSE_S",
     "Action",
+    "Advance",
     "Agenda",
     "Answer",
     "Arrive",

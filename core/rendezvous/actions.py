@@ -73,7 +73,7 @@ class Overdue:
 
 @frozen
 class Proceed:
-    """The complete round has grown old: the fruitless ones before it count no longer."""
+    """The complete round makes progress: the fruitless ones before it count no longer, and it is none itself."""
 
     round: int
 

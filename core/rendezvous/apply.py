@@ -29,7 +29,19 @@ from .actions import (
     Together,
 )
 from .rank_order import in_rank_order
-from .state import AWAY, LOST_MAX, MEMBERS, Ended, Failing, RendezvousState, Seat, Status, known_as, status_of
+from .state import (
+    AWAY,
+    LOST_MAX,
+    MEMBERS,
+    STARTS_MAX,
+    Ended,
+    Failing,
+    RendezvousState,
+    Seat,
+    Status,
+    known_as,
+    status_of,
+)
 
 Seats = Mapping[Node, Seat]
 
@@ -65,8 +77,9 @@ def _change(state: RendezvousState, edit: Edit, me: Node) -> RendezvousState:
             late = frozenset(state.expected)
             return _drop(state, late) if late and not state.complete and round == state.round else state
         case Proceed(round):
-            grows_old = state.complete and round == state.round and status_of(state, me) in MEMBERS
-            return evolve(state, fruitless=()) if grows_old and state.fruitless else state
+            proceeds = state.complete and round == state.round and status_of(state, me) in MEMBERS
+            is_new = state.limits.give_up_after > 0 and not state.progressed
+            return evolve(state, fruitless=(), progressed=True) if proceeds and is_new else state
         case Close(verdict):
             return evolve(state, closed=verdict)
         case Drain(node, notice):
@@ -211,6 +224,8 @@ def _leave(state: RendezvousState, me: Node) -> RendezvousState:
     status = status_of(state, me)
     if status in AWAY:
         return state
+    if any(node.slot == me.slot for node in state.lost_starts):
+        state = evolve(state, lost_starts=tuple([node for node in state.lost_starts if node.slot != me.slot]))
     if status is None:
         return evolve(state, stale_before=state.version + 1)
     if status in _LEFT:
@@ -247,9 +262,12 @@ def _evict(state: RendezvousState, dead: frozenset[Node], me: Node, refund: bool
     present = frozenset(node for node in state.seats if node in dead and status_of(state, node) not in AWAY)
     if not present:
         return state
+    starts = sorted(node for node in present if not state.seats[node].notice)
+    state = evolve(state, lost_starts=(*state.lost_starts, *starts)[-STARTS_MAX:])
     lost = known_as(state, [node for node in state.seats if node in present])
     if not state.complete:
-        return _naming(_drop(_refunded(state, present) if refund else state, present), lost)
+        counts = _came_to_nothing(state, present)
+        return _naming(_drop(_refunded(state, present) if refund else state, present), lost, counts)
     if any(status_of(state, node) is Status.IN for node in present):
         return _naming(_open_next(state, Why.LOST, me, without=present), lost)
     finished = {
@@ -270,7 +288,8 @@ def _refunded(state: RendezvousState, dead: frozenset[Node]) -> RendezvousState:
         return state
     if not any(status_of(state, node) in _MISSED for node in dead - {ended.by}):
         return state
-    lost = _recorded(state, evolve(ended, why=Why.LOST), state.limits.give_up_after > 0)
+    counts = state.limits.give_up_after > 0 and not state.progressed
+    lost = _recorded(state, evolve(ended, why=Why.LOST), counts)
     refunded = evolve(lost, failures=state.failures - 1)
     seat = state.seats.get(ended.by)
     if seat is None or seat.failing is None:
@@ -278,13 +297,21 @@ def _refunded(state: RendezvousState, dead: frozenset[Node]) -> RendezvousState:
     return evolve(refunded, seats={**state.seats, ended.by: evolve(seat, failing=None)})
 
 
-def _naming(state: RendezvousState, lost: Sequence[str]) -> RendezvousState:
-    """Return the state with these names of lost nodes beside the end of the last round."""
+def _came_to_nothing(state: RendezvousState, dead: frozenset[Node]) -> bool:
+    """Return True if the last round ended for newcomers, and one is lost in the open round that no notice drives out: that
+    end counts, as a loss would. Else a node that dies each time that a round forms for it would stop the others for ever."""
+    is_for_them = state.ended is not None and state.ended.why is Why.UPSCALE
+    may_count = state.limits.give_up_after > 0 and not state.progressed
+    return may_count and is_for_them and not all(state.seats[node].notice for node in dead)
+
+
+def _naming(state: RendezvousState, lost: Sequence[str], counts: bool = False) -> RendezvousState:
+    """Return the state with these names of lost nodes beside the end of the last round, which `counts` now if it did not."""
     ended = state.ended
     if ended is None:
         return state
     names = tuple(dict.fromkeys((*ended.lost, *lost)))
-    counts = any(each.round == ended.round for each in state.fruitless[-1:])
+    counts = counts or any(each.round == ended.round for each in state.fruitless[-1:])
     return _recorded(state, evolve(ended, lost=names[-LOST_MAX:]), counts)
 
 
@@ -298,7 +325,7 @@ def _is_fruitless(state: RendezvousState, why: Why, without: frozenset[Node]) ->
     """Return True if this end of the round counts: a loss, or a node that waits was lost in one of the rounds that do. The
     loss of drained nodes alone does not."""
     limits = state.limits
-    if not limits.give_up_after:
+    if not limits.give_up_after or state.progressed:
         return False
     if why is Why.UPSCALE:
         return bool(state.losses) and not state.losses.keys().isdisjoint(known_as(state, state.wait_list))
@@ -371,12 +398,12 @@ def _completed(state: RendezvousState) -> RendezvousState:
     line = in_rank_order(state)
     over = line[state.limits.whole(len(line)) :]
     if line == state.participants and not over:
-        return evolve(state, complete=True, completed_in=state.life, base=())
+        return evolve(state, complete=True, progressed=False, completed_in=state.life, base=())
     orders = {node: state.seats[old].order for node, old in zip(line, state.participants, strict=True)}
     waiting = {node: seat.become(Status.WAITING) if node in over else seat for node, seat in state.seats.items()}
     dealt = [(node, evolve(seat, order=orders.get(node, seat.order))) for node, seat in waiting.items()]
     seats = dict(sorted(dealt, key=lambda each: each[1].order))
-    return evolve(state, complete=True, completed_in=state.life, base=(), seats=seats)
+    return evolve(state, complete=True, completed_in=state.life, base=(), progressed=False, seats=seats)
 
 
 def _succeeded(state: RendezvousState, me: Node) -> RendezvousState:

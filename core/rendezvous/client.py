@@ -20,6 +20,7 @@ from .agenda import Agenda, answered, begun, resumed, submitted
 from .context import Held, Operation
 from .errands import Errand, Errands, failed, forgotten, moved, next_due, succeeded
 from .exchange import (
+    Advance,
     Ask,
     Counted,
     Did,
@@ -51,6 +52,7 @@ from .exchange import (
     Woke,
 )
 from .memory import (
+    advanced,
     gathered,
     heard,
     proposed,
@@ -132,7 +134,7 @@ TAKES: Mapping[type, frozenset[type]] = {
     Propose: frozenset({Counted, Silent, NoState}),
     Gather: frozenset({Proposals, Silent, NoState}),
     Errand: frozenset({Did, Silent}),
-    type(None): frozenset({Submitted, Pushed, Missed, Linked, Standstill, Drawn, Passed}),
+    type(None): frozenset({Submitted, Pushed, Missed, Linked, Standstill, Advance, Drawn, Passed}),
 }
 """The question that is out (or none) -> the inputs after which the client decides."""
 
@@ -142,7 +144,7 @@ def _beside(client: Client, fed: Input, now: float) -> Client:
     match fed:
         case Woke():
             return _take(client, fed, now)[0]
-        case Submitted() | Linked() | Standstill() if client.out is not None:
+        case Submitted() | Linked() | Standstill() | Advance() if client.out is not None:
             return _take(client, fed, now)[0]
         case Pushed() if client.out is not None and _is_from_before_sleep(client.held, fed):
             # it tells nothing, except that the store is there, and nothing more after the answer
@@ -192,6 +194,8 @@ def _take(client: Client, fed: Input, now: float) -> _Taken:
             return _failed(evolve(client, armed=False), why, now)
         case Linked(node, says, beaten_at):
             return evolve(client, held=told_by_link(held, node, says, beaten_at, now)), None, ()
+        case Advance(round):
+            return evolve(client, held=advanced(held, round, now)), None, ()
         case Standstill(since):
             return evolve(client, held=stands_still(held, since)), None, ()
         case Woke():

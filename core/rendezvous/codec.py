@@ -50,6 +50,7 @@ from .state import (
     FRUITLESS_MAX,
     LOST_MAX,
     NODES_MAX,
+    STARTS_MAX,
     Ended,
     Failing,
     Limits,
@@ -206,7 +207,9 @@ class _State(_Wire):
     quorum_at: Count | None
     failures: Count
     ended: _Ended | None
+    progressed: bool
     fruitless: Annotated[tuple[_Ended, ...], Meta(max_length=FRUITLESS_MAX)]
+    lost_starts: Annotated[tuple[tuple[Name, Count], ...], Meta(max_length=STARTS_MAX)]
     stale_before: Count
 
 
@@ -299,7 +302,9 @@ def _to_wire(state: RendezvousState) -> _State:
         quorum_at=state.quorum_at,
         failures=state.failures,
         ended=_ended_to_wire(ended) if ended else None,
+        progressed=state.progressed,
         fruitless=tuple(map(_ended_to_wire, state.fruitless)),
+        lost_starts=tuple(map(_pair, state.lost_starts)),
         stale_before=state.stale_before,
     )
 
@@ -433,7 +438,9 @@ def _from_wire(wire: _State) -> RendezvousState:
         quorum_at=wire.quorum_at,
         failures=wire.failures,
         ended=_ended(ended) if ended else None,
+        progressed=wire.progressed,
         fruitless=tuple(map(_ended, wire.fruitless)),
+        lost_starts=tuple([Node(*each) for each in wire.lost_starts]),
         stale_before=wire.stale_before,
     )
     if columns:

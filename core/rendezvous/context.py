@@ -22,7 +22,7 @@ from ..world import Ending, Generation, Life, Node, Profile, Why, World, WorldId
 from .actions import Action, Drain, Proposal
 from .settings import Settings
 from .sightings import Sightings
-from .state import AWAY, MEMBERS, Failing, RendezvousState, Seat, Status, Token, later_start
+from .state import AWAY, MEMBERS, Failing, RendezvousState, Seat, Status, Token, later_start, lost_starts
 
 
 class Fact(Enum):
@@ -34,7 +34,8 @@ class Fact(Enum):
     PART = "a newcomer waits without its whole party and there is room"
     GROWN = "the complete round began by an upscale"
     DEAD = "somebody seated is dead"
-    FRUITLESS = "the round is complete, and fruitless ones before it count"
+    FRUITLESS = "the round is complete, and may be a fruitless one"
+    ADVANCE = "a worker of mine has passed all steps that were reached before my world"
     ASIDE = "my node is set aside"
     LATER = "a later start of my slot has a seat"
     BARRED = "nodes that have a seat keep me from one, if they live"
@@ -150,6 +151,8 @@ class Held:
     """Since when the store does not answer; None while it does."""
     tried_at: float = -math.inf
     """When I sent the last question that the store left unanswered."""
+    advanced_in: WorldId | None = None
+    """The world in which a worker of mine has passed the highest step that was reached before it."""
     still_since: float | None = None
     """Since when no worker of mine has made progress; None: one does, or nobody has looked."""
     trouble: Trouble | None = None
@@ -198,10 +201,18 @@ class Context:
         return limit.told(len(recent) + 1, self.held.asides)
 
     @property
-    def is_unfit(self) -> bool:
+    def fails_too_often(self) -> bool:
         """True if I have failed too often, and am to leave."""
         limit = self.settings.max_node_failures
         return limit is not None and limit.is_over(self.held.failed_at)
+
+    @property
+    def was_lost_too_often(self) -> bool:
+        """True if too many earlier starts of my slot were lost, and I am to leave before I take a seat."""
+        limit, state = self.settings.max_node_failures, self.state
+        if limit is None or not limit.leaves or state is None or self.seat is not None or self.held.mine is not None:
+            return False
+        return lost_starts(state, self.me, limit.within) >= limit.failures
 
     @property
     def returns_at(self) -> float:

@@ -130,6 +130,13 @@ class Standstill:
 
 
 @frozen
+class Advance:
+    """A worker of this round on my node has passed all steps that were reached before it."""
+
+    round: int
+
+
+@frozen
 class Woke:
     """The process stood still for longer than a TTL."""
 
@@ -149,7 +156,7 @@ class Passed:
     """Nothing came until the ask's `until`; also the first input of all."""
 
 
-Input: TypeAlias = Answer | Submitted | Pushed | Missed | Linked | Standstill | Woke | Drawn | Passed
+Input: TypeAlias = Answer | Submitted | Pushed | Missed | Linked | Standstill | Advance | Woke | Drawn | Passed
 
 ANSWERS = (Shown, Heartbeats, Counted, Proposals, Pushed)
 """What the store answers to a question about the register, or tells by itself."""

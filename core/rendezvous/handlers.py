@@ -67,7 +67,7 @@ def join(ctx: Context, deadline: float) -> Action:
         return chore
     if ctx.seat is None and state.complete and ctx.operation.holds_back:
         return Sync(deadline)
-    if ctx.status is Status.EXPECTED and ctx.is_unfit and not state.over_budget:
+    if ctx.status is Status.EXPECTED and ctx.fails_too_often and not state.over_budget:
         return _goes(ctx, deadline)
     if ctx.status is Status.ASIDE and ctx.now < ctx.returns_at:
         return Sync(ctx.returns_at)
@@ -100,7 +100,8 @@ def watch(ctx: Context, deadline: float) -> Action:
         return Done(state.round)
     if ctx.status is Status.IN and ctx.held.reserve_in == state.world_id:
         return Reserve(state.round)
-    if ctx.now >= (old := ctx.due(Fact.FRUITLESS, ctx.settings.progress_after)):
+    old, ahead = ctx.due(Fact.FRUITLESS, ctx.settings.progress_after), ctx.due(Fact.ADVANCE, 0.0)
+    if ctx.now >= (proceeds := min(old, ahead)):
         return Proceed(state.round)
     if chore := _evict(ctx):
         return chore
@@ -109,7 +110,7 @@ def watch(ctx: Context, deadline: float) -> Action:
         return Leave()
     if ctx.now >= (upscale := _upscale_at(ctx)):
         return End(state.round, Why.UPSCALE)
-    return Sync(min(barrier, upscale, old))
+    return Sync(min(barrier, upscale, proceeds))
 
 
 def end(ctx: Context, deadline: float) -> Action:
@@ -242,7 +243,10 @@ def _too_late(ctx: Context) -> Action:
 
 
 def _can_leave(ctx: Context) -> bool:
-    return ctx.status not in AWAY and (ctx.owed or ctx.entering is not None or ctx.seat is not None)
+    is_known = ctx.state is not None and any(
+        node.slot == ctx.me.slot and node < ctx.me for node in ctx.state.lost_starts
+    )
+    return ctx.status not in AWAY and (is_known or (ctx.owed or ctx.entering is not None or ctx.seat is not None))
 
 
 def _evict(ctx: Context) -> Edit | None:

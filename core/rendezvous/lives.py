@@ -120,5 +120,7 @@ def _kept(state: RendezvousState) -> tuple[object, ...]:
         state.policy,
         state.closed,
         state.ended,
+        state.progressed,
         state.fruitless,
+        state.lost_starts,
     )

@@ -339,6 +339,12 @@ def stands_still(held: Held, since: float | None) -> Held:
     return evolve(held, still_since=since)
 
 
+def advanced(held: Held, round: int, now: float) -> Held:
+    """Return my memory after a worker of mine has passed all steps that were reached before, if it is one of my world."""
+    mine = held.mine if held.mine is not None and held.mine.round == round else held.advanced_in
+    return _at(evolve(held, advanced_in=mine), now)
+
+
 def proposed(held: Held, proposal: Proposal, count: int, sent_at: float, now: float) -> Held:
     """Return my memory after this proposal of mine was put down, as one of this many of its kind."""
     mine = Proposed(proposal, now, count)
@@ -407,8 +413,10 @@ def _facts(held: Held, now: float) -> Mapping[Fact, object]:
             facts[Fact.NEWCOMER if state.party_is_whole else Fact.PART] = state.round
         if state.ended is not None and state.ended.why is Why.UPSCALE:
             facts[Fact.GROWN] = state.round
-        if state.fruitless:
+        if state.limits.give_up_after and not state.progressed:
             facts[Fact.FRUITLESS] = state.round
+            if held.advanced_in is not None and held.advanced_in == state.world_id:
+                facts[Fact.ADVANCE] = state.round
     if dead(held, now):
         facts[Fact.DEAD] = True
     if held.node not in state.seats and (later := later_start(state, held.node)) in held.sightings.of:

@@ -159,12 +159,14 @@ def _barrier(ctx: Context, state: RendezvousState) -> tuple[Node, Profile, Profi
 def _often(ctx: Context, state: RendezvousState) -> str:
     limit = ctx.settings.max_node_failures
     assert limit is not None
-    return f"it was the first cause of {limit.failures} failures within {limit.within:g} s"
+    if ctx.fails_too_often:
+        return f"it was the first cause of {limit.failures} failures within {limit.within:g} s"
+    return f"it was lost and started again {limit.failures} times within {limit.within:g} s"
 
 
 REFUSALS = (
     Refusal(Why.LIMITS, lambda ctx, state: state.limits != ctx.settings.limits, _other_limits),
-    Refusal(Why.UNFIT, lambda ctx, state: ctx.is_unfit, _often),
+    Refusal(Why.UNFIT, lambda ctx, state: ctx.fails_too_often or ctx.was_lost_too_often, _often),
     Refusal(
         Why.BEHIND,
         _is_behind,

@@ -25,6 +25,8 @@ NODES_MAX = 4_096
 """The most seats of a register, whose size is bounded."""
 LOST_MAX = 8
 """The most nodes that the end of a round names as lost."""
+STARTS_MAX = 32
+"""The most lost starts that a register remembers."""
 FRUITLESS_MAX = 100
 """The most fruitless rounds in a row after which a job may end."""
 STAND_INS = 8
@@ -258,8 +260,12 @@ class RendezvousState:
     """The round since which no round has ended as FAILED: where workers restart alone, processes are as old as that."""
     policy: str = ""
     """The digest of the standing world's ranks, from the policy of the node that completed it; empty if it had no policy."""
+    progressed: bool = False
+    """The complete round has made progress, or the one before the open round had: it is no fruitless one."""
     fruitless: tuple[Ended, ...] = ()
     """The ends of the fruitless rounds in a row: those that a loss ended, or the return of a node that was lost in them."""
+    lost_starts: tuple[Node, ...] = ()
+    """The last nodes that were lost, and had no notice, in their order. A node that leaves takes those of its slot along."""
     memo: Memo = beside()
     """What was worked out from this very value, and what `verify` has found about it."""
 
@@ -471,6 +477,15 @@ def later_start(state: RendezvousState, me: Node) -> Node | None:
     """Return the last incarnation of my slot with a seat, if it is later than mine."""
     later = [node for node in state.seats if node.slot == me.slot and node.incarnation > me.incarnation]
     return max(later, default=None)
+
+
+def lost_starts(state: RendezvousState, me: Node, within_s: float) -> int:
+    """Return how many earlier starts of my slot were lost, or have a seat that I take over, that began at most
+    `within_s` before me. A start is named by its time on its own host's clock, so no clocks of two hosts are compared but
+    where another host has taken the slot over."""
+    seated = [node for node, seat in state.seats.items() if seat.status not in AWAY and not seat.notice]
+    starts = {node for node in (*state.lost_starts, *seated) if node.slot == me.slot and node < me}
+    return sum(me.incarnation - node.incarnation <= within_s for node in starts)
 
 
 def successor(state: RendezvousState | None, me: Node) -> Node | None:

@@ -100,6 +100,8 @@ def _of_any(state: RendezvousState, known: RendezvousState | None) -> Iterator[F
         )
     if state.fruitless:
         yield from _of_fruitless(state)
+    if state.progressed and (state.fruitless or not limit):
+        yield "B7", f"a round made progress, and {len(state.fruitless)} fruitless ones of {limit} count"
     excused = (Why.CANNOT_START, Why.FRUITLESS)
     failed = closed is not None and closed.ending is Ending.FAILED and closed.why not in excused
     if failed and (not state.over_budget or state.census[Status.EXPECTED]):
@@ -242,17 +244,35 @@ def _of_round(before: RendezvousState, after: RendezvousState) -> Iterator[Findi
         yield "V11", f"the quorum moved from version {before.quorum_at} to {after.quorum_at}"
     is_as_before = after.failures == before.failures and after.ended == before.ended
     is_refund = not is_as_before and _is_refund(before, after)
-    fruitless = _with_refunded(before, after) if is_refund else before.fruitless
-    if after.fruitless != fruitless and (after.fruitless or not before.complete):
-        yield "B7", f"{len(before.fruitless)} fruitless rounds became {len(after.fruitless)} within a round"
+    yield from _of_progress(before, after, is_refund)
     if not (is_as_before or is_refund):
         yield "B2", f"{before.failures} failures became {after.failures} within round {after.round}"
+
+
+def _of_progress(before: RendezvousState, after: RendezvousState, is_refund: bool) -> Iterator[Finding]:
+    """Judge which rounds count as fruitless after a step within one round."""
+    completes = after.complete and not before.complete
+    proceeds = before.complete and after.progressed and not before.progressed
+    if after.progressed is not (proceeds or (before.progressed and not completes)):
+        yield "B7", f"progress of round {before.round} that nobody made, or that is taken back"
+    fruitless = () if proceeds else _with_refunded(before, after) if is_refund else before.fruitless
+    if after.fruitless != fruitless and not _may_come_to_nothing(before, after):
+        yield "B7", f"{len(before.fruitless)} fruitless rounds became {len(after.fruitless)} within a round"
+
+
+def _may_come_to_nothing(before: RendezvousState, after: RendezvousState) -> bool:
+    """Return True if the last round ended for newcomers, and counts now because one of them is lost in the open round."""
+    ended = after.ended
+    if before.complete or before.progressed or ended is None or not before.limits.give_up_after:
+        return False
+    counts = ended.why is Why.UPSCALE and after.fruitless == (*before.fruitless, ended)
+    return counts and len(_gone(before, after)) > 0
 
 
 def _with_refunded(before: RendezvousState, after: RendezvousState) -> tuple[Ended, ...]:
     """Return the fruitless rounds, the last round among them, whose failure a loss has explained."""
     ended = after.ended
-    if ended is None or not before.limits.give_up_after:
+    if ended is None or before.progressed or not before.limits.give_up_after:
         return before.fruitless
     return (*(each for each in before.fruitless if each.round < ended.round), ended)
 
@@ -278,6 +298,8 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
         yield "V21", f"generation {before.generation} became {after.generation} by an end because {ended.why.value}"
     if after.failures != before.failures + (ended.why is Why.FAILED):
         yield "B2", f"{before.failures} failures became {after.failures} by an end because {ended.why.value}"
+    if after.progressed is not (before.progressed and not after.complete):
+        yield "B7", f"the end of round {before.round} makes progress, or takes it back"
     gone = _gone(before, after)
     counts, may = _counting(before, ended, gone), after.fruitless == (*before.fruitless, ended)
     if not (may if counts else after.fruitless == before.fruitless or (may and counts is None)):
@@ -302,6 +324,8 @@ def _of_end(before: RendezvousState, after: RendezvousState, ended: Ended) -> It
 def _counting(before: RendezvousState, ended: Ended, gone: Collection[Node]) -> bool | None:
     """Return True if this end makes its round a fruitless one; None: that depends on who has come back."""
     limits = before.limits
+    if before.progressed:
+        return False
     if ended.why is Why.UPSCALE and limits.give_up_after and before.fruitless:
         return None
     lost = [seat for node in gone if (seat := before.seats[node]).status not in AWAY]

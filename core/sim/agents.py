@@ -54,7 +54,7 @@ from ..group.state import (
     Unstartable,
 )
 from ..properties import facts
-from ..rendezvous import Errand, Prepared, Request, Seen, Standstill, Violation, join, reserve
+from ..rendezvous import Advance, Errand, Prepared, Request, Seen, Standstill, Violation, join, reserve
 from ..world import Notice, Profile, Why
 from . import narration, sometimes
 from .chance import Choose
@@ -160,6 +160,12 @@ class Agents:
     def _hears_of_it(self, process: Process) -> None:
         if not self.network.waits(process, self._hears_of_it, process):
             self.loops.hears(process, Standstill(process.clock.shows(self.future.now)))
+
+    def advances(self, process: Process) -> None:
+        """Let a node hear that a worker of its world has passed all steps that were reached before."""
+        world = process.attempt.world
+        if world is not None and not self.network.waits(process, self.advances, process):
+            self.loops.hears(process, Advance(world.round))
 
     def are_noticed(self, process: Process, notice: Notice, unfit: bool | None = None) -> None:
         if not self.network.waits(process, self.are_noticed, process, notice, unfit):

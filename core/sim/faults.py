@@ -171,6 +171,7 @@ ON_NODE: Mapping[Kind, Callable[[Faults, Process, float], object]] = {
     Kind.KILL_WORKER: lambda self, process, _: self.kills_worker(process),
     Kind.SUCCEED: lambda self, process, _: self.agents.workers.succeed(process),
     Kind.HANG: lambda self, process, _: self.agents.stand_still(process),
+    Kind.ADVANCE: lambda self, process, _: self.agents.advances(process),
     Kind.DRAIN: lambda self, process, _: self.agents.are_signalled(process, 15),
     Kind.FIND_UNFIT: lambda self, process, span: self.agents.are_noticed(process, Notice(span, "a check"), unfit=True),
 }

@@ -179,6 +179,8 @@ class Kind(Enum):
     """All workers of the node that live exit with 0."""
     HANG = "hang", Row(stays=True, needs=Needs.WORKERS, recovery=("stop",), costs=Costs.NOTHING)
     """The node's workers neither succeed nor heed SIGTERM from now on."""
+    ADVANCE = "advance", Row(needs=Needs.WORK, costs=Costs.NOTHING)
+    """A worker of the node passes all steps that were reached before its world."""
     DRAIN = "drain", Row(recovery=("leave", "stop", "gather"))
     """The agent is sent SIGTERM."""
     START = "start", _start()

@@ -64,7 +64,7 @@ def verb(edit: Deed) -> str:
         case Overdue(round):
             return f"waits no longer in round {round}"
         case Proceed(round):
-            return f"says that round {round} has grown old"
+            return f"says that round {round} makes progress"
         case Together(proposals):
             return f"writes for {', '.join(map(name, proposals))}"
         case Close(verdict):

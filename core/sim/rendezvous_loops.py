@@ -16,6 +16,7 @@ from ..evolving import maker
 from ..properties.facts import Decided, GaveUp, Holds, Left, Noted, Operated, Slept, WaitsForever
 from ..properties.law import Law
 from ..rendezvous import (
+    Advance,
     Answer,
     Arrive,
     Counted,
@@ -340,7 +341,7 @@ class RendezvousLoops:
 
 TURNED = frozenset({Write, Look, Wait, Observe, Propose, Gather})
 """The asks that a turn makes."""
-PROMPTS = frozenset({*UNANSWERED, Missed, NoState, Woke, Linked, Standstill})
+PROMPTS = frozenset({*UNANSWERED, Missed, NoState, Woke, Linked, Standstill, Advance})
 """After these a node may ask again, though the register has not changed."""
 ANSWERED = (Shown, Heartbeats, Counted, Proposals, Did, Unknown)
 """The answers after which a client hears what was held back."""
@@ -350,7 +351,13 @@ def _turn_of(kept: tuple[Callable[..., None], tuple[object, ...]]) -> int:
     """Return the turn of what was kept for a loop: first what its agent says, then what else was posted, then an answer or a
     timer."""
     fed = kept[1][-1]
-    return 0 if isinstance(fed, Submitted) else 1 if isinstance(fed, Pushed | Missed | Linked | Standstill) else 2
+    return (
+        0
+        if isinstance(fed, Submitted)
+        else 1
+        if isinstance(fed, Pushed | Missed | Linked | Standstill | Advance)
+        else 2
+    )
 
 
 def _looks(process: Process, fed: Input) -> None:

@@ -254,6 +254,8 @@ def _bursts_of(setting: Setting, slot: str, losses: int) -> Iterator[str]:
         yield "crash {1}; start {1}; pass 2.02; crash {1}; start {1}; pass 2.02"
         yield f"crash {{1}}; start {{1}}; pass {(PROGRESS_BEATS + 2) * setting.interval:g}; crash {{1}}; start {{1}}"
         yield "crash {1}; pass 6; start {1}; pass 2.02; crash {1}; pass 6; start {1}; pass 2.02"
+        yield "crash {1}; pass 6; advance {0}; start {1}; pass 2.02; crash {1}; pass 6; advance {0}; pass 1"
+        yield "crash {1}; pass 6; hang {0}; start {1}; pass 2.02; crash {1}; pass 6"
     if setting.party > 1:
         first = setting.slots.index(slot) // setting.party * setting.party
         crashes = "; ".join(f"crash {each}" for each in setting.slots[first : first + setting.party])

@@ -143,7 +143,7 @@ def _seats(before: RendezvousState, edit: Edit, me: Node, after: RendezvousState
                 yield "a done node dies"
             if any(seat.status is EXPECTED and node not in after.seats for node, seat in before.seats.items()):
                 yield "EXPECTED dropped as dead"
-        case Proceed():
+        case Proceed() if before.fruitless:
             yield "fruitless rounds count no longer"
         case Overdue():
             yield "EXPECTED dropped as overdue"

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from jobs import Job, Jobs, alive, codes, end, kill, lose, only_in, run, slots, worlds
@@ -72,6 +73,53 @@ def test_a_job_that_goes_in_circles_ends_with_6_and_every_report_says_why(job: J
         rounds = [(each["round"], each["why"], each["lost"]) for each in report["fruitless"]]
         assert rounds == [(number, "lost", ["b"]) for number in range(4)]
         assert "b was lost 4 times soon after a start: perhaps its agent is killed" in one.err
+
+
+STEPS = """import elastic, stage, sys
+elastic.progress(step=stage.round * int(sys.argv[1]) + 1)
+stage.tell('begins')
+stage.wait_for_gate()
+"""
+
+
+@only_in("tcpstore")
+@pytest.mark.parametrize(("rises_by", "losses"), [(10, 5), (0, 3)])
+def test_a_job_whose_steps_rise_never_gives_up_and_one_that_redoes_them_does(
+    rises_by: int, losses: int, job: Jobs, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(STEPS)
+    both = job("2", "--give-up-after=2")
+    agents = both.nodes("ab", program=(script, str(rises_by)))
+    for loss in range(losses):
+        run(agents)
+        if rises_by or not loss:
+            both.reaches(lambda state, round=loss: state.round == round and state.progressed)  # type: ignore[misc]
+        kill_as_one(agents[1])
+        agents = [agents[0], both.node("b", program=(script, str(rises_by)))]
+    if not rises_by:
+        assert codes(agent.ends() for agent in agents) == [6, 6]
+        assert [each["round"] for each in both.report("a")["fruitless"]] == [1, 2]
+        return
+    run(agents)
+    assert codes(end(agents)) == [0, 0]
+
+
+@only_in("tcpstore")
+def test_a_node_that_is_lost_again_and_again_leaves_with_4_and_the_next_one_may_come(job: Jobs) -> None:
+    both = job("2", "--leave-after=3/36000")
+    agents = both.nodes("ab")
+    for _ in range(3):
+        run(agents)
+        kill_as_one(agents[1])
+        agents = [agents[0], both.node("b")]
+    left = agents[1].ends()
+    why = "it was lost and started again 3 times within 36000 s"
+    assert left.code == 4 and any(f"this node stays out of job {both.run_id}: {why}" in line for line in left.lines)
+    agents = [agents[0], both.node("b")]
+    run(agents)
+    assert codes(end(agents)) == [0, 0]
+    assert [(each["node"].partition("#")[0], each["reason"]) for each in both.report("a")["unfit"]] == [("b", why)]
 
 
 def kill_as_one(agent: Launch) -> None:

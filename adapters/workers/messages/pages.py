@@ -20,6 +20,8 @@ from .progress import (
     NAMES_MAX,
     OTHER,
     SINCE,
+    STEP,
+    STEP_MAX,
     TABLE,
     WATCHED,
 )
@@ -75,6 +77,13 @@ def read_page(path: str | None) -> Page:
     return Page(calls, span, limit_s, _text(name))
 
 
+def read_step(path: str | None) -> int | None:
+    """Return the highest step that the page of a worker tells; None for none."""
+    data = _read(path, 8, 8 * STEP)
+    step: int = struct.unpack("=Q", data)[0] if data else 0
+    return step - 1 if 0 < step <= STEP_MAX + 1 else None
+
+
 def take_page(path: str | None) -> Said:
     """Return what the page of a worker that has ended says of its work, and remove it. None: it had none. Raises ImportError
     or OSError if this host cannot load what that takes."""
@@ -96,14 +105,14 @@ def take_page(path: str | None) -> Said:
     return Said(*marks, first_step, step, saved, tuple(spans), opened)
 
 
-def _read(path: str | None, size: int) -> bytes | None:
-    """Return the first bytes of a page; None if it has fewer."""
+def _read(path: str | None, size: int, offset: int = 0) -> bytes | None:
+    """Return the first bytes of a page, or those from there on; None if it has fewer."""
     if path is None:
         return None
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            data = os.pread(file, size, 0)
+            data = os.pread(file, size, offset)
         finally:
             os.close(file)
     except OSError:

@@ -73,6 +73,32 @@ def test_each_start_is_told_with_what_it_said_and_what_was_reached_before(tmp_pa
     records.get_ready()
 
 
+def test_a_worker_is_ahead_once_in_a_round_when_it_says_a_step_above_all_before_that_round(tmp_path: Path) -> None:
+    records = WorkRecords(CLOCK, lambda function, work: None)
+    first, second, third = (attempts(tmp_path, round) for round in range(3))
+    records.begin(first)
+    assert not records.get_ahead(), "no step is said"
+    exit = works(first[0], "elastic.progress(4)")
+    assert records.get_ahead() and not records.get_ahead(), "the job begins with this round"
+    records.move()
+    assert not records.get_ahead(), "these steps were done before the round in which it runs on"
+    records.ended(exit)
+    records.begin(second)
+    exit = works(second[0], "elastic.progress(3); elastic.progress(4)")
+    assert not records.get_ahead(), "it does again what was done"
+    records.ended(exit)
+    records.begin(third)
+    works(third[0], "elastic.progress(5)")
+    assert records.get_ahead()
+
+
+def test_an_agent_that_is_new_in_the_job_does_not_judge_by_steps(tmp_path: Path) -> None:
+    records, second = WorkRecords(CLOCK, lambda function, work: None), attempts(tmp_path, 1)
+    records.begin(second)
+    works(second[0], "elastic.progress(4)")
+    assert not records.get_ahead()
+
+
 def test_a_worker_that_never_ran_or_is_collected_twice_is_not_told_of(tmp_path: Path) -> None:
     told = list[Worked]()
     records = WorkRecords(CLOCK, lambda function, work: told.append(work))

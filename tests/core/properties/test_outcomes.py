@@ -79,6 +79,7 @@ from elastic.core.rendezvous import Close as CloseJob
 from elastic.core.rendezvous import End as EndEdit
 from elastic.core.rendezvous import refusals as machine
 from elastic.core.rendezvous.context import Handler, Suspect
+from elastic.core.rendezvous.memory import advanced
 from elastic.core.rendezvous.sightings import Sighting, Sightings
 from elastic.core.world import Ending, Endpoint, Notice, Party, Profile, Verdict, Why
 
@@ -444,6 +445,14 @@ def test_O14_a_round_that_has_grown_old_ends_for_nothing_before_it_has_done_so(e
     assert broken(seen, Holds(forgiven, 10.0), Decided(forgiven, edit, 11.3)) is None
     assert broken(seen, evolve(late, edit=EndEdit(1, Why.FAILED))) != "O14"
     assert broken(seen, evolve(late, held=holding("a", AGAIN, SPANS))) is None
+
+
+def test_O14_a_round_in_which_a_worker_has_advanced_ends_for_nothing_before_that_is_told() -> None:
+    ahead = advanced(holding("a", AGAIN, SPANS, ran=1), 1, 1.0)
+    edit = Evict(nodes("b#2"))
+    assert broken(Holds(ahead, 1.0), Decided(ahead, edit, 2.3)) == "O14"
+    assert broken(Holds(ahead, 1.0), Decided(ahead, edit, 2.1)) is None
+    assert broken(Holds(ahead, 1.0), Decided(ahead, Proceed(1), 1.0)) is None
 
 
 def test_a_newcomer_waits_for_its_party_and_once_that_is_there_no_longer_than_alone() -> None:

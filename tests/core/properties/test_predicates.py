@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from groups import ALONE, CHECKED, FENCED, GROUPS, RUN, SUCCEED, beat, closed, exited, led, lost, noticed, over, ready
-from worlds import arrived, circles, edited, holding, node, profile, register, running
+from worlds import arrived, circles, circling, edited, holding, node, profile, register, running
 
 from elastic.core.group import Group, Phase, Settings, transition
 from elastic.core.group.state import (
@@ -68,6 +68,7 @@ from elastic.core.rendezvous import (
     Ended,
     Evict,
     Leave,
+    Proceed,
     Proposal,
     RendezvousState,
     Restore,
@@ -727,3 +728,28 @@ def test_B7_the_fruitless_rounds_change_by_nothing_but_an_old_round_and_a_refund
     drain = Drain(A, Notice(9.0, "a test"))
     drained = edited(AFTER_A_LOSS, "a", drain)
     broken("B7", wrote(AFTER_A_LOSS, "a", drain, evolve(drained, fruitless=())))
+    broken("B7", wrote(AFTER_A_LOSS, "a", drain, evolve(drained, fruitless=(), progressed=True)))
+
+
+def test_B7_a_newcomer_that_is_lost_before_the_next_world_makes_its_round_count() -> None:
+    begun = edited(arrived(circling("a", size="1:2"), "b"), "a", EndEdit(0, Why.UPSCALE))
+    right = wrote(begun, "a", Evict(frozenset({B})))
+    judged(right)
+    broken("B7", evolve(right, after=evolve(right.after, fruitless=())))
+
+
+def test_B7_a_round_that_made_progress_does_not_count() -> None:
+    state = edited(circling(), "a", Proceed(0))
+    right = wrote(state, "a", Evict(frozenset({B})))
+    judged(right)
+    assert right.after.ended
+    broken("B7", evolve(right, after=evolve(right.after, fruitless=(right.after.ended,))))
+
+
+def test_B8_what_is_lost_is_remembered_until_its_slot_leaves() -> None:
+    lost = wrote(TWO, "a", Evict(frozenset({B})))
+    judged(lost)
+    broken("B8", evolve(lost, after=evolve(lost.after, lost_starts=())))
+    left = wrote(lost.after, "b#2", Leave())
+    judged(left)
+    broken("B8", evolve(left, after=evolve(left.after, lost_starts=(B,))))

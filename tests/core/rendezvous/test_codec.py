@@ -120,7 +120,9 @@ def test_the_bytes_are_json_with_a_format_number_and_words_for_people() -> None:
         "quorum_at": 1,
         "failures": 0,
         "ended": None,
+        "progressed": False,
         "fruitless": [],
+        "lost_starts": [],
         "stale_before": 0,
     }
 

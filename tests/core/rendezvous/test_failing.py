@@ -34,6 +34,7 @@ from elastic.core.rendezvous import (
     Fail,
     Failing,
     FailureLimit,
+    Finish,
     Held,
     Leave,
     Limits,
@@ -42,11 +43,13 @@ from elastic.core.rendezvous import (
     Restore,
     Seat,
     Settings,
+    Settled,
     Status,
     Sync,
     Violation,
     end,
     join,
+    leave,
     restored,
     saw,
     verify,
@@ -57,8 +60,9 @@ from elastic.core.rendezvous.actions import Proposal, Together
 from elastic.core.rendezvous.codec import Refused, decode, encode
 from elastic.core.rendezvous.context import context
 from elastic.core.rendezvous.explain import explain, set_aside
+from elastic.core.rendezvous.refusals import words
 from elastic.core.rendezvous.settings import FAILURES_MAX
-from elastic.core.rendezvous.state import COOLDOWN_MAX_S
+from elastic.core.rendezvous.state import COOLDOWN_MAX_S, STARTS_MAX
 from elastic.core.rendezvous.verify import _of_step
 from elastic.core.world import COUNT_MAX, Ending, Life, Notice, Verdict, Why
 
@@ -578,6 +582,54 @@ def test_it_waits_for_the_others_no_longer_than_they_may_take() -> None:
 def test_a_failure_that_ends_the_job_ends_it_as_ever() -> None:
     last = arrived(failed(running("a b c", "1:3"), "b", Failing(2)), "a c")
     assert isinstance(action(join, leaving(last, 1.0, 2.0), 3.0), Arrive)
+
+
+def starts(*lost: str, of: str = "a c") -> RendezvousState:
+    """Return the register of a complete round in which these starts of b were lost, one after the other."""
+    state = running(of, "1:3", restarts=5)
+    for each in lost:
+        state = edited(arrived(state, each), "a", Evict(nodes(each)))
+    return state
+
+
+def comes(state: RendezvousState, who: str, limit: FailureLimit = LEAVES) -> Any:
+    held = holding(who, state, Settings(state.limits, max_node_failures=limit), 0.0)
+    return action(join, held, 1.0)
+
+
+def test_a_start_that_follows_lost_ones_too_soon_leaves_before_it_takes_a_seat() -> None:
+    assert starts("b#10", "b#20").lost_starts == (node("b#10"), node("b#20"))
+    assert comes(starts("b#10", "b#20"), "b#70") == Fail(Why.UNFIT)
+    assert comes(arrived(starts("b#10"), "b#20"), "b#70") == Fail(Why.UNFIT), "the start that it takes over is lost"
+    assert isinstance(comes(starts("b#10", "b#20"), "b#71"), Arrive)
+    assert isinstance(comes(starts("b#20"), "b#70"), Arrive)
+    assert isinstance(comes(starts("b#10", "b#20"), "d#30"), Arrive)
+    assert isinstance(comes(starts("b#10", "b#20"), "b#70", LIMIT), Arrive)
+
+
+def test_what_it_says_of_itself_tells_both_reasons() -> None:
+    of = Settings(THREE.limits, max_node_failures=LEAVES)
+    lost = context(operation(join), holding("b#70", starts("b#10", "b#20"), of, 0.0), 1.0)
+    assert words(Why.UNFIT, lost) == "it was lost and started again 2 times within 60 s"
+    fails = context(operation(join), leaving(CHARGED, 1.0, 2.0), 3.0)
+    assert words(Why.UNFIT, fails) == "it was the first cause of 2 failures within 60 s"
+
+
+def test_a_node_that_leaves_takes_its_lost_starts_along_so_that_the_next_one_may_come() -> None:
+    state = starts("b#10", "d#10", "b#20")
+    held = holding("b#70", state, Settings(state.limits, max_node_failures=LEAVES), 0.0)
+    assert action(leave, held, 1.0) == Leave()
+    left = edited(state, "b#70", Leave())
+    assert left.lost_starts == (node("d#10"),) and isinstance(comes(left, "b#71"), Arrive)
+    assert action(leave, holding("b#70", left), 1.0) == Finish(Settled())
+
+
+def test_the_register_forgets_the_oldest_of_too_many_lost_starts_and_keeps_none_that_was_drained() -> None:
+    many = starts(*(f"b#{each}" for each in range(1, STARTS_MAX + 3)))
+    assert many.lost_starts == tuple(node(f"b#{each}") for each in range(3, STARTS_MAX + 3))
+    assert decode(encode(many)) == many
+    drained = edited(THREE, "b", Drain(node("b"), Notice(9.0, "a test")))
+    assert edited(drained, "a", Evict(nodes("b"))).lost_starts == ()
 
 
 def test_one_that_has_lost_its_seat_is_refused() -> None:

@@ -37,6 +37,7 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous.codec import decode, encode
 from elastic.core.rendezvous.explain import explain
+from elastic.core.rendezvous.memory import advanced
 from elastic.core.rendezvous.state import FRUITLESS_MAX
 from elastic.core.world import Ending, Notice, Verdict, Why
 
@@ -133,8 +134,10 @@ def test_a_member_of_a_round_that_has_grown_old_says_so_and_nobody_else() -> Non
     assert forming.closed and apply(forming, Proceed(3), node("a")) is forming
     ended = edited(circles(1), "b#3", Arrive(profile("b#3")))
     assert apply(ended, Proceed(ended.round), node("b#3")) is ended
-    fresh = circling()
-    assert apply(fresh, Proceed(0), node("a")) is fresh
+    proceeds = edited(circling(), "a", Proceed(0))
+    assert proceeds.progressed and apply(proceeds, Proceed(0), node("a")) is proceeds
+    never = circling(give_up=0)
+    assert apply(never, Proceed(0), node("a")) is never
 
 
 def test_the_first_member_says_so_at_its_time_and_the_next_one_after_its_patience() -> None:
@@ -145,8 +148,95 @@ def test_the_first_member_says_so_at_its_time_and_the_next_one_after_its_patienc
         assert action(watch, held, due) == Proceed(1)
 
 
-def test_a_round_without_fruitless_ones_before_it_needs_no_such_word() -> None:
-    assert action(watch, holding("a", circling(), SPANS, ran=0), 1e6) == Sync(math.inf)
+def test_a_round_says_once_that_it_makes_progress_and_only_where_that_matters() -> None:
+    assert action(watch, holding("a", circling(), SPANS, ran=0), 300.0) == Proceed(0)
+    for state in (edited(circling(), "a", Proceed(0)), circling(give_up=0)):
+        assert action(watch, holding("a", state, SPANS, ran=0), 1e6) == Sync(math.inf)
+
+
+@pytest.mark.parametrize("dead", ["b", "a b"])
+def test_a_round_that_made_progress_is_not_the_first_of_the_next_row(dead: str) -> None:
+    state = edited(edited(circling("a b c", give_up=1), "a", Proceed(0)), "c", Evict(nodes(dead)))
+    assert state.closed is None and state.fruitless == () and state.progressed
+    assert edited(state, "c", Evict(nodes(dead))).closed is None
+    again = returned(state, "a b c" if dead == "b" else "c")
+    assert again.complete and not again.progressed
+    was = edited(circling(), "a", Proceed(0))
+    with pytest.raises(Violation, match="B7"):
+        verify_step(was, evolve(edited(circling(), "a", LOST_B), version=was.version + 1))
+
+
+def test_a_failure_of_a_round_that_made_progress_which_a_loss_explains_does_not_count() -> None:
+    state = edited(edited(circling(failures=True), "a", Proceed(0)), "a", End(0, Why.FAILED))
+    refunded = edited(state, "a", LOST_B)
+    assert refunded.ended and (refunded.ended.why, refunded.fruitless) == (Why.LOST, ())
+
+
+def test_no_progress_is_made_up_or_taken_back() -> None:
+    state = edited(circling(), "a", Proceed(0))
+    for wrong in (
+        evolve(state, limits=circling(give_up=0).limits),
+        evolve(state, fruitless=(Ended(0, Why.LOST, node("a")),)),
+    ):
+        with pytest.raises(Violation, match="B7"):
+            verify(evolve(wrong, round=1))
+    drained = edited(circling(), "a", Drain(node("b"), Notice(5.0, "a test")))
+    with pytest.raises(Violation, match="B7"):
+        verify_step(edited(circling(), "a", Proceed(0)), evolve(drained, version=state.version + 1))
+    for was, now in ((circling(), True), (state, False)):
+        ended = edited(was, "a", FENCED)
+        with pytest.raises(Violation, match="B7"):
+            verify_step(was, evolve(ended, progressed=now, fruitless=()))
+
+
+# --- a newcomer that dies of the round that began for it
+
+
+def test_a_newcomer_that_is_lost_before_the_next_world_makes_the_round_fruitless_that_ended_for_it() -> None:
+    state = circling("a", size="1:2")
+    for count in range(1, 4):
+        ended = edited(arrived(state, f"b#{count}"), "a", End(state.round, Why.UPSCALE))
+        lost = edited(ended, "a", Evict(nodes(f"b#{count}")))
+        assert [why for _, why, _ in ends(lost)] == [Why.UPSCALE] * count
+        state = lost if lost.closed else returned(lost, "a")
+    assert state.closed and state.closed.why is Why.FRUITLESS and state.losses == {"b": 2}
+
+
+@pytest.mark.parametrize("started_again", [False, True])
+def test_one_that_is_started_again_meanwhile_counts_once(started_again: bool) -> None:
+    state = edited(arrived(circling("a", size="1:2"), "b"), "a", End(0, Why.UPSCALE))
+    lost = edited(state, "b#2", Arrive(profile("b#2"))) if started_again else edited(state, "a", Evict(nodes("b")))
+    assert len(lost.fruitless) == 1
+    assert len(edited(lost, "a", Evict(nodes("b#2"))).fruitless) == 1 if started_again else True
+
+
+def test_a_drained_newcomer_and_one_of_a_round_that_made_progress_do_not_count() -> None:
+    for before in (edited(circling("a", size="1:2"), "a", Proceed(0)), circling("a", size="1:2", give_up=0)):
+        ended = edited(arrived(before, "b"), "a", End(0, Why.UPSCALE))
+        assert edited(ended, "a", Evict(nodes("b"))).fruitless == ()
+    ended = edited(arrived(circling("a", size="1:2"), "b"), "a", End(0, Why.UPSCALE))
+    drained = edited(ended, "b", Drain(node("b"), Notice(9.0, "a test")))
+    assert edited(drained, "a", Evict(nodes("b"))).fruitless == ()
+
+
+# --- steps
+
+
+def test_a_member_whose_worker_is_ahead_of_all_steps_before_its_world_says_so_at_its_turn() -> None:
+    state = circles(1)
+    for who, due in (("a", 10.0), ("b#2", 10.9)):
+        held = advanced(holding(who, state, SPANS, ran=1), 1, 10.0)
+        assert action(watch, held, due) == Proceed(1)
+        assert who == "a" or action(watch, held, 10.5) == Sync(due)
+
+
+def test_a_worker_of_another_round_says_nothing_of_this_one() -> None:
+    held = advanced(holding("a", circles(1), SPANS, ran=1), 0, 10.0)
+    assert held.advanced_in is None and action(watch, held, 10.0) == Sync(300.0)
+    done = saw(
+        advanced(holding("a", circles(1), SPANS, ran=1), 1, 10.0), edited(circles(1), "a", Proceed(1)), 11.0, 11.0
+    )
+    assert action(watch, done, 12.0) == Sync(math.inf)
 
 
 def test_a_round_that_has_grown_old_does_before_a_loss_or_a_newcomer_ends_it() -> None:
@@ -189,7 +279,7 @@ def test_a_job_whose_rounds_grow_old_never_gives_up() -> None:
     for again in range(3, 20):
         state = edited(state, "a", Proceed(state.round))
         state = returned(edited(state, f"b#{again}", Arrive(profile(f"b#{again}"))), "a")
-        assert len(state.fruitless) == 1 and state.closed is None
+        assert state.fruitless == () and state.closed is None
 
 
 def test_a_job_without_a_limit_goes_on() -> None:

@@ -47,7 +47,7 @@ def test_a_node_that_comes_back_late_ends_two_rounds_in_each_circle() -> None:
 def test_a_job_whose_rounds_grow_old_goes_on() -> None:
     run = told(f"crash b\nstart b\npass {PROGRESS_BEATS + 4}\n", 9)
     assert why(run) is Why.DONE
-    assert run.world.counts["fruitless rounds count no longer"] == 9
+    assert run.world.counts["fruitless rounds count no longer"] == 1
 
 
 @pytest.mark.parametrize(("counts", "ends"), [(0, Why.DONE), (1, Why.FRUITLESS)])
@@ -70,7 +70,34 @@ def test_it_is_told_that_a_round_has_grown_old() -> None:
     told_of = list[str]()
     text = BEGINS.format(min=2, give_up=2, counts=0) + f"crash b\nstart b\npass {PROGRESS_BEATS + 4}\n"
     tell(parsed(text.splitlines()), lambda at, who, what: told_of.append(what))
-    assert any(each.startswith("says that round 1 has grown old → ") for each in told_of)
+    assert any(each.startswith("says that round 1 makes progress → ") for each in told_of)
+
+
+def test_a_job_whose_steps_rise_in_each_round_goes_on() -> None:
+    run = told("crash b\nstart b\npass 3\nadvance a\npass 1\n", 9, give_up=1)
+    assert why(run) is Why.FRUITLESS, "the first round has no step"
+    run = told("advance a\npass 1\ncrash b\nstart b\npass 3\n", 9, give_up=1)
+    assert why(run) is Why.DONE
+
+
+def test_an_agent_that_stands_still_hears_of_steps_when_it_wakes() -> None:
+    run = told("pause a 1\nadvance a\npass 3\ncrash b\nstart b\npass 3\n", 5, give_up=1)
+    assert why(run) is Why.DONE
+
+
+def test_a_newcomer_that_cannot_start_workers_goes_and_ends_no_round() -> None:
+    run = told("start-unable c\npass 9\n", 1, least=1)
+    assert why(run) is Why.DONE
+    assert run.world.counts["the job goes on without a node that cannot start workers"] == 1
+
+
+def test_a_newcomer_that_dies_of_each_round_that_begins_for_it_ends_the_job() -> None:
+    """The worker of the other node takes its grace to end, and the newcomer is dead before the round is complete."""
+    run = told("crash b\npass 9\n" + "advance a\npass 1\nhang a\nstart b\npass 2\ncrash b\npass 9\n", 1, least=1)
+    assert why(run) is not Why.FRUITLESS
+    circle = "hang a\nstart b\npass 2\ncrash b\npass 9\n"
+    run = told(circle, 4, least=1)
+    assert why(run) is Why.FRUITLESS
 
 
 def test_a_store_that_loses_its_memory_forgets_no_circle() -> None:

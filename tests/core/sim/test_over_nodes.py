@@ -235,3 +235,10 @@ def test_N4_a_first_world_that_an_agent_begins_without_ranks_that_come_is_found(
     world.registers[key] = evolve(calls, register=evolve(calls.register, seats=seats))
     with pytest.raises(Violation, match="N4: a begins the first world of its ranks with 1 of c#1, which has a seat"):
         world._writes(key, node(world, "a"), Complete(0))
+
+
+def test_N4_an_agent_may_begin_the_first_world_of_its_ranks_when_all_that_come_are_in() -> None:
+    world = over()
+    (key,) = world.registers
+    world._writes(key, node(world, "a"), Complete(0))
+    assert world.seen["a first world begins without the ranks of a lost node"] == 1
