@@ -450,7 +450,7 @@ class _Agent:
     @property
     def met(self) -> frozenset[Node]:
         """Return the nodes that it was in a round with, and those of the last register that it saw, spares too."""
-        return frozenset((*self.sights.peers, *(self.state.seats if self.state else ())))
+        return frozenset(self.sights.peers.union(self.state.seats if self.state else ()))
 
     @property
     def is_ended(self) -> bool:

@@ -108,12 +108,12 @@ def test_a_run_that_breaks_a_law_tells_nothing(
     what_if: WhatIf, files: Sequence[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*arguments: object) -> None:
-        raise Violation("R1", "two worlds of one round")
+        raise Violation("R2", "two worlds of one round")
 
     monkeypatch.setattr("elastic.cli.what_if.forecast", broken)
     code, text = what_if(*files)
     assert code == USAGE and text.count("\n") == 1
-    assert "a simulated run broke a law, so nothing is told: R1: two worlds of one round" in text
+    assert "a simulated run broke a law, so nothing is told: R2: two worlds of one round" in text
 
 
 def test_a_bucket_that_was_not_recorded_makes_no_number_that_json_lacks(
