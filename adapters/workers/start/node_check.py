@@ -41,6 +41,8 @@ _READ_MAX = 65_536
 _DRAINS_MAX = 64
 _DYING_TIMEOUT_S = 1.0
 """The check waits this long for what was killed: the kernel may hold on to it."""
+_CLOSING_TIMEOUT_S = 5.0
+"""The agent's end waits this long for a check: a command that is killed in a driver's call may die much later, or never."""
 _PASS_S = 0.01
 """Each pass over what carries the token waits this long for what it killed: a device may hold on to one."""
 _STOOD_STILL_S = 1.0
@@ -86,13 +88,13 @@ class NodeChecks:
         self._thread = thread
 
     def close(self) -> None:
-        """Kill the command that runs, and end the thread. Idempotent."""
+        """Kill the command that runs, and end the thread, unless the kernel holds on to the command. Idempotent."""
         with self._lock:
             self._closed.set()
             if self._pid is not None:
                 send(self._pid, signal.SIGKILL)
         if self._thread:
-            self._thread.join(self.settings.timeout + _DYING_TIMEOUT_S)
+            self._thread.join(_CLOSING_TIMEOUT_S)
 
     def _run(self) -> None:
         while not self._closed.wait(self.settings.every or 0.0):
@@ -173,7 +175,8 @@ def found(code: int, output: bytes, name: str = "the node check") -> Finding:
         return Finding(True)
     if code == UNFIT:
         return Finding(False, last or f"{name} said nothing and ended with exit code 1")
-    return Finding(True, f"{name} ended with {exit_sentence(code)}{f': {last}' if last else ''}")
+    ended = f"{'was' if code < 0 else 'ended with'} {exit_sentence(code)}"
+    return Finding(True, f"{name} {ended}{f': {last}' if last else ''}")
 
 
 def _end_of(pidfd: int, output: int, timeout: float) -> bytes | None:

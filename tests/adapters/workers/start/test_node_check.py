@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def checked(tmp_path: Path, program: str, timeout: float = TIMEOUT_S, path: str 
         (1, b"x" * 5_000, Finding(False, "x" * LINE_MAX)),
         (2, b"usage\n", Finding(True, "the node check ended with exit code 2: usage")),
         (127, b"", Finding(True, "the node check ended with exit code 127")),
-        (-9, b"", Finding(True, "the node check ended with killed by SIGKILL")),
+        (-9, b"", Finding(True, "the node check was killed by SIGKILL")),
     ],
 )
 def test_the_exit_code_and_the_last_line_are_the_finding(code: int, output: bytes, finding: Finding) -> None:
@@ -75,7 +76,7 @@ def test_what_a_check_leaves_behind_dies_with_it_and_its_pipe_keeps_nobody_waiti
 
 
 def test_a_check_that_is_killed_or_cannot_start_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = "the node check ended with killed by SIGKILL"
+    killed = "the node check was killed by SIGKILL"
     assert checked(tmp_path, "import os; os.kill(os.getpid(), 9)") == (True, killed)
     monkeypatch.setenv("PATH", "/nowhere")
     is_fit, text = checked(tmp_path, "")
@@ -138,7 +139,21 @@ def test_the_end_of_the_agent_ends_a_check(tmp_path: Path) -> None:
     assert comes_true(lambda: file.exists() and file.read_text().endswith(" "))
     checks.close()
     checks.close()
-    assert not is_alive(int(file.read_text())) and told.get(timeout=TIMEOUT_S)[0]
+    assert dies(int(file.read_text())) and told.get(timeout=TIMEOUT_S)[0]
+
+
+def test_the_end_of_the_agent_does_not_wait_for_a_check_that_no_signal_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process in an uninterruptible call of a driver takes no signal before that returns."""
+    sent = SimpleQueue[int]()
+    monkeypatch.setattr("elastic.adapters.workers.start.node_check.send", lambda pid, signum: sent.put(pid))
+    checks = NodeChecks(NodeCheck(("sleep", "1000000"), 1e6, every=0.0), {}, lambda *each: None)
+    checks.start()
+    assert comes_true(lambda: checks._pid is not None)
+    checks.close()
+    pid = sent.get_nowait()
+    assert is_alive(pid)
+    os.kill(pid, signal.SIGKILL)
+    assert comes_true(lambda: checks._thread is not None and not checks._thread.is_alive())
 
 
 def watched(tmp_path: Path, program: str, timeout: float = TIMEOUT_S) -> tuple[bool, str]:
