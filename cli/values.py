@@ -138,8 +138,8 @@ def in_units(low: int, high: int, unit: int) -> None:
         raise ValueError(f"a unit has at most {NODES_MAX} nodes")
     for name, value in (("minimum", low), ("maximum", high)):
         if value % unit:
-            least, most = max(low // unit, 1), min(-(-high // unit), NODES_MAX // unit)
-            fix = f"--nnodes={least * unit}:{most * unit}:{unit}"
+            least = min(-(-low // unit), NODES_MAX // unit)
+            fix = f"--nnodes={least * unit}:{max(high // unit, least) * unit}:{unit}"
             raise ValueError(f"the {name} ({value}) is no multiple of the unit ({unit}); write {fix}")
 
 

@@ -38,7 +38,7 @@ MISTAKES = [
     ("--nnodes=2:4:4097 x", "--nnodes=2:4:4097: a unit has at most 4096 nodes"),
     (
         "--nnodes=1:5:2 x",
-        "--nnodes=1:5:2: the minimum (1) is no multiple of the unit (2); write --nnodes=2:6:2",
+        "--nnodes=1:5:2: the minimum (1) is no multiple of the unit (2); write --nnodes=2:4:2",
     ),
     (
         "--nnodes=3:4096:3 x",
