@@ -96,7 +96,7 @@ ARMED_LEAST = 10
 """So often each law is armed in the standard runs, at least."""
 OFTEN = {
     "a verdict restored": 50,
-    "who knows the verdict lingers": 50,
+    "who knows the verdict lingers": 40,
     "an unfit node leaves": 8,
     "checked again after a failure of its own": 20,
     "a check that hangs": 5,

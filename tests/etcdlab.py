@@ -32,8 +32,8 @@ TTL_S = 2.0
 """What etcd grants for it."""
 RUN_ID = "lab"
 RECORD = [f"elastic/{RUN_ID}/life", f"elastic/{RUN_ID}/register"]
-"""What stands for a day, for those who come late; and what was said of workers and standbys."""
-ENDS = tuple(f"elastic/{RUN_ID}/{kind}/" for kind in ("faults", "stacks", "standbys", "unfit"))
+"""What stands for a day, for those who come late; and what was said of workers, standbys and the nodes' time."""
+ENDS = tuple(f"elastic/{RUN_ID}/{kind}/" for kind in ("faults", "stacks", "standbys", "time", "unfit"))
 RESTARTS = 1_000
 """A training fails whenever it misses a peer for 2 s, so here it may often."""
 

@@ -1,5 +1,5 @@
 # a spare is a newcomer
-# L6: a asks without end
-world nodes=2 max=1 upscale=0
+# O4: a#1 ends the round for newcomers that make no unit
+world nodes=2 max=1
 start a
 start b

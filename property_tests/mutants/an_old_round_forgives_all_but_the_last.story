@@ -1,9 +1,6 @@
 # an old round forgives all but the last
-# L11: a#1 writes 6 versions in round 1
-world attempts=3 min=2 max=2 give_up=4
+# B7: a#2 watch: a round made progress, and 1 fruitless ones of 3 count
+world nodes=1 max=1 give_up=3
 start a
-start b
-pass 3
-crash b
-start b
-pass 12
+pass 1
+crash a

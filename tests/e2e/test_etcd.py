@@ -100,8 +100,10 @@ def test_a_node_whose_password_is_wrong_is_told_before_anything_starts_and_the_s
 
 
 def stands(cluster: Cluster) -> list[str]:
-    """What is there of the job but where its workers were when they were stopped, which is for `elastic status`."""
-    return [key for key in under(cluster, "left") if not key.startswith("elastic/left/stacks/")]
+    """What is there of the job but where its workers were when they were stopped, and where the nodes' time went: these are
+    for `elastic status`."""
+    told = ("elastic/left/stacks/", "elastic/left/time/")
+    return [key for key in under(cluster, "left") if not key.startswith(told)]
 
 
 def test_a_job_leaves_its_verdict_for_late_nodes_and_nothing_else(

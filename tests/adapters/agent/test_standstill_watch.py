@@ -106,7 +106,7 @@ def test_what_a_look_costs_a_worker_is_no_progress() -> None:
         try:
             watch.follow(Followers(WORLD, {0: Followed(running.pid, None, (), None)}, look))
             assert comes_true(lambda: len(looks) >= 12)
-            assert told.qsize() == 1
+            assert told.qsize() <= 4  # a tick of a look may be counted after it; if all were progress, 12 would be told
         finally:
             watch.close()
             running.kill()
