@@ -213,12 +213,13 @@ function showGoodput() {
   const goodput = shown.goodput;
   $("time").hidden = !goodput;
   if (!goodput) return;
+  const bar = $("bar");
   let x = 0;
-  $("bar").replaceChildren(...goodput.bar.map((each) => {
-    const part = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  bar.replaceChildren(...goodput.bar.map((each) => {
+    const part = document.createElementNS(bar.namespaceURI, "rect");
     const width = 1000 * each.share;
     for (const [name, value] of [["class", each.look], ["x", x], ["y", 0], ["width", width], ["height", 40]]) part.setAttribute(name, value);
-    part.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "title")).textContent = each.text;
+    part.appendChild(document.createElementNS(bar.namespaceURI, "title")).textContent = each.text;
     x += width;
     return part;
   }));
