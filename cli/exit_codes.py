@@ -21,7 +21,7 @@ SIGNALLED = 128
 
 
 class Answer(Enum):
-    """What a supervisor does when an agent has ended."""
+    """Says what a supervisor does when an agent has ended."""
 
     NOTHING = "nothing"
     END = "start nothing: a new start would end the same way"

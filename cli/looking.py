@@ -63,7 +63,7 @@ class Looking:
     _beats: dict[Node, _Beat] = field(factory=dict)
     """The last heartbeat of each node."""
     times: Mapping[Node, Shares] = field(factory=dict)
-    """Where the time of each node went, but for its present run. None of it goes back."""
+    """They say where the time of each node went, but for its present run. None of it goes back."""
     _faults_of: str | None = None
     """The failures that are known are of this job."""
     _faults_at: float = -math.inf

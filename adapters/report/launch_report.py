@@ -56,7 +56,7 @@ class Result:
     goodput: Mapping[tuple[str, str], int] | None = None
     """Where the time of this node went: microseconds by bucket and cause; None for a short part without a restart."""
     job_time: JobTime | None = None
-    """Where the time of all nodes went, as far as their records tell; None if they were not read."""
+    """It says where the time of all nodes went, as far as their records tell; None if they were not read."""
 
     @property
     def others(self) -> frozenset[Node]:

@@ -57,7 +57,7 @@ class Known:
     standbys: Mapping[str, int] = field(factory=dict)
     recoveries: Mapping[str, Durations] = field(factory=dict)
     times: Mapping[str, Shares] = field(factory=dict)
-    """Where the time of each node went, in microseconds."""
+    """They say where the time of each node went, in microseconds."""
 
 
 def exposition(known: Known) -> Content:

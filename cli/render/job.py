@@ -59,7 +59,7 @@ class Job:
     unfit: tuple[Unfit, ...] = ()
     """These nodes stay out, because their checks found them unfit or they cannot start workers."""
     times: Mapping[Node, NodeRecord] = field(factory=dict)
-    """Where the time of each node went, and of those that have gone."""
+    """They say where the time of each node went, and of those that have gone."""
 
     @property
     def time(self) -> JobTime | None:

@@ -70,8 +70,7 @@ def _rounds(replayed: Forecast) -> str:
 
 def _known(replayed: Forecast) -> str:
     """Return how well the simulator knows the job."""
-    rows = [row for row in replayed.rows if row.share >= 0.01]
-    worst = max(rows, key=lambda row: row.off, default=None)
+    worst = replayed.worst
     if worst is None or worst.off <= GOOD:
         return (
             f"each bucket of 1 % or more is as recorded, within {percent(int(1e6 * replayed.off), 1_000_000)} of itself"

@@ -1,4 +1,4 @@
-"""What each node puts into the store of where its time went, so that all nodes' records add up to the job.
+"""Keeps the record that each node puts into the store of where its time went: all nodes' records add up to the job.
 
 A node has one record, which it replaces. When the seat of a node has gone, the first node of the register takes over what
 its record says: so there are no more records than seats, whatever came and went, and each time is in one of them. The node
@@ -45,7 +45,7 @@ GROWN_MAX = 2 * SHARES_MAX
 
 @frozen
 class Spent:
-    """Where the time of a node went."""
+    """Says where the time of a node went."""
 
     shares: Shares = field(factory=dict)
     run: int = 0
@@ -76,7 +76,7 @@ def spent(ledger: Ledger) -> Spent:
 
 @frozen
 class NodeRecord:
-    """Where the time of one node went, and that of nodes whose seats have gone."""
+    """Says where the time of one node went, and that of nodes whose seats have gone."""
 
     node: Node
     own: Spent = Spent()
@@ -96,7 +96,7 @@ class NodeRecord:
 
 @frozen
 class Keeper:
-    """What a node must remember to keep its record."""
+    """Holds what a node must remember to keep its record."""
 
     node: Node
     job: str = ""
@@ -112,7 +112,7 @@ class Keeper:
     told: Shares = field(factory=dict)
     """All of its time that it has put into the store."""
     left: Shares = field(factory=dict)
-    """As much of that is in another node's record."""
+    """As much of that stands in another node's record."""
     part: int = 0
     held: int = 0
     """It puts nothing beside this number of heartbeats."""
@@ -201,7 +201,7 @@ def few(shares: Shares) -> Shares:
 
 @frozen
 class JobTime:
-    """Where the time of a job's nodes went, as far as their records tell."""
+    """Says where the time of a job's nodes went, as far as their records tell."""
 
     shares: Shares = field(factory=dict)
     nodes: int = 0

@@ -1,4 +1,4 @@
-"""What the traces of a job tell of the world around it: what came from outside, when, and how long things took.
+"""Reads from the traces of a job what came from outside, when, and how long things took.
 
 The core decides anew what follows from that (`sim.what_if`), so nothing of what it decided is told here: no round, no
 wait. A failure of a worker came from outside; the end of the others, for that failure, did not. Times are seconds since the

@@ -1,4 +1,4 @@
-"""A recorded job once more, with the settings that it had or with others: the same core, in virtual time, under what
+"""Runs a recorded job once more, with the settings that it had or with others: the same core, in virtual time, under what
 came from outside (`replay.told`).
 
     chronicle = replay.told(traces)
@@ -127,9 +127,14 @@ class Forecast:
         return tuple(sorted(rows, key=lambda row: -max(row.recorded, row.mean)))
 
     @property
+    def worst(self) -> Row | None:
+        """Return the bucket that is off most, of those that have a hundredth of the time; None if there is none."""
+        return max((row for row in self.rows if row.share >= KNOWN_LEAST), key=lambda row: row.off, default=None)
+
+    @property
     def off(self) -> float:
-        """By how much the bucket is off that is off most, of those that have a hundredth of the time."""
-        return max((row.off for row in self.rows if row.share >= KNOWN_LEAST), default=0.0)
+        """Return by how much that bucket is off."""
+        return worst.off if (worst := self.worst) else 0.0
 
     @property
     def strays(self) -> tuple[tuple[goodput.Kind, int, float], ...]:
