@@ -115,7 +115,7 @@ def test_every_world_has_whole_units_through_random_losses_and_returns(
 
 def test_a_node_over_the_last_unit_says_so_until_one_more_comes(tcpstore_job: Jobs, launch: Launcher) -> None:
     made = tcpstore_job("2:4:2", "--last-call=1")
-    agents = [*made.nodes("ab"), *made.nodes("c")]
+    agents = made.nodes("abc")
     made.reaches(lambda state: state.complete and state.census[Status.WAITING] == 1)
     assert worlds(run(agents[:2])) == {(0, "restart 0 of 2 workers")}
     agents[2].says("spare, waits for 1 more node to make a unit of 2")
