@@ -29,6 +29,7 @@ from nodes import free_port
 
 from elastic.adapters.report.trace_file import lines
 from elastic.core.goodput import NO_LOSS, Kind
+from elastic.core.rendezvous import Limits
 from elastic.core.replay.chronicle import Chronicle, told
 from elastic.core.sim.what_if import AS_RECORDED, Forecast, Supposition, what_if
 from elastic.core.trace.lines import traces
@@ -120,7 +121,7 @@ CHANGES = (
     Change(
         "one of three is lost and comes back",
         "all three or none",
-        lambda _: Supposition(nodes=(3, 3, 1)),
+        lambda _: Supposition(nodes=Limits(3, 3)),
         Job("", 3, "3", [(3.0, "kill", 2), (8.0, "start", 2)]),
     ),
 )

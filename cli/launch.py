@@ -279,9 +279,9 @@ def _settings(
     settings = evolve(launch_settings(options, program, where, environment), token=token)
     met = options.rdzv_endpoint
     is_own = options.standalone or (met is not None and met.addresses[0][1] == 0)  # nobody else knows the port
-    if not is_own and (text := slurm.crowd(environment, options.nnodes[1], options.nproc_per_node)):
+    if not is_own and (text := slurm.crowd(environment, options.nnodes.max_nodes, options.nproc_per_node)):
         say(f"elastic: {text}", err=True)
-    if options.nnodes[1] == 1:
+    if options.nnodes.max_nodes == 1:
         return settings if options.local_addr else evolve(settings, address=where.own_address())
     spans = settings.rendezvous
     if not (options.local_addr or where.await_route(spans.join_timeout)):

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from ..adapters.launch_settings import Streams
 from ..core.rendezvous.settings import FailureLimit
+from ..core.rendezvous.state import Limits
 from ..core.values import frozen
 from . import values
 from .mistakes import spelled
@@ -73,7 +74,7 @@ class LaunchOptions:
     standalone: bool = NODES.flag()(
         "Run one node that agrees with no other and opens no port. The default for one node without an endpoint."
     )
-    nnodes: tuple[int, int, int] = NODES.option("N|MIN:MAX[:UNIT]", values.nodes, default=1)(
+    nnodes: Limits = NODES.option("N|MIN:MAX[:UNIT]", values.nodes, default=1)(
         "Nodes of the job. With MIN:MAX the job starts when MAX nodes are there, or --last-call seconds after MIN are; "
         "later nodes may join and leave within these limits. UNIT is --node-unit."
     )
@@ -323,7 +324,7 @@ def _without_effect(options: LaunchOptions) -> Iterator[tuple[str, str]]:
     if not options.is_static:
         why = "only a static rendezvous has a master; leave it out"
         yield from (("master_addr", why), ("master_port", why))
-    elif options.nnodes[1] == 1:
+    elif options.nnodes.max_nodes == 1:
         yield "master_addr", "one node needs no master; leave it out"
     if options.tee == Streams():
         why = "only a tee'd stream is filtered; write --tee=3 too, or leave it out"

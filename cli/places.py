@@ -166,18 +166,18 @@ def place(options: LaunchOptions, environment: Mapping[str, str], token: Secret 
 
 
 def _check_standalone(options: LaunchOptions) -> None:
-    if options.standalone and options.nnodes[0] > 1:
+    if options.standalone and options.nnodes.min_nodes > 1:
         remedy = f"write --rdzv-endpoint=HOST:{PORT} in its place"
         raise Mistake(f"--standalone: that is one node, not {_nnodes(options)}; {remedy}")
 
 
 def _nnodes(options: LaunchOptions) -> str:
-    low, high, _ = options.nnodes
+    low, high = options.nnodes.min_nodes, options.nnodes.max_nodes
     return f"--nnodes={low}" if low == high else f"--nnodes={low}:{high}"
 
 
 def _c10d(options: LaunchOptions, environment: Mapping[str, str], is_host: bool | None, token: Secret | None) -> Place:
-    (host, port), several = _one(options), options.nnodes[1] > 1
+    (host, port), several = _one(options), options.nnodes.max_nodes > 1
     if not host and several and (address := slurm.endpoint(environment)):
         return Place(address, is_host, token, "SLURM_JOB_NODELIST", run_id=slurm.run_id(environment))
     if not host and several:
@@ -190,7 +190,7 @@ def _c10d(options: LaunchOptions, environment: Mapping[str, str], is_host: bool 
 
 def _static(options: LaunchOptions, is_host: bool | None, token: Secret | None) -> Place:
     """Return the master's place: the agent of node rank 0 serves the store there. One node alone needs none."""
-    rank, nodes = options.node_rank, options.nnodes[1]
+    rank, nodes = options.node_rank, options.nnodes.max_nodes
     if nodes == 1:
         return Place(None, None)
     if rank is not None and rank >= nodes:
@@ -217,7 +217,7 @@ def _one(options: LaunchOptions) -> tuple[str, int | None]:
             "--rdzv-backend=etcd"
         )
     host, port = endpoint.addresses[0]
-    if port == 0 and options.nnodes[1] > 1:
+    if port == 0 and options.nnodes.max_nodes > 1:
         raise Mistake(
             f"--rdzv-endpoint={Address(host, 0)}: several nodes must know the port; write {Address(host, PORT)}"
         )

@@ -64,10 +64,9 @@ def rendezvous_settings(options: LaunchOptions) -> rendezvous.Settings:
         spans["last_call_timeout"] = options.last_call
     asked, progress_after = options.give_up_after, options.progress_after
     rounds = GIVE_UP_AFTER if asked is None else asked
-    low, high, unit = in_units(options)
     try:
-        limits = rendezvous.Limits(
-            low, high, options.max_restarts, give_up_after=rounds, counts_failures=bool(asked), node_unit=unit
+        limits = evolve(
+            in_units(options), max_restarts=options.max_restarts, give_up_after=rounds, counts_failures=bool(asked)
         )
         made = rendezvous.Settings(limits, progress_after=progress_after, **spans)
         made = evolve(made, limits=evolve(made.limits, agreed=_agreed(options, made)))
@@ -76,17 +75,16 @@ def rendezvous_settings(options: LaunchOptions) -> rendezvous.Settings:
     return _behind_the_fence(options, made) if options.on_store_loss == "stop" else made
 
 
-def in_units(options: LaunchOptions) -> tuple[int, int, int]:
-    """Return the minimum and the maximum of nodes, and of how many nodes worlds are multiples. Raises Mistake."""
-    low, high, unit = options.nnodes
-    asked = options.node_unit or unit
-    if unit not in (1, asked):
-        raise Mistake(f"--node-unit={asked}: --nnodes={low}:{high}:{unit} says {unit}; write one of the two")
+def in_units(options: LaunchOptions) -> rendezvous.Limits:
+    """Return the limits of nodes, with the unit of either option. Raises Mistake."""
+    limits = options.nnodes
+    asked = options.node_unit or limits.node_unit
+    if limits.node_unit not in (1, asked):
+        raise Mistake(f"--node-unit={asked}: {limits.option} says {limits.node_unit}; write one of the two")
     try:
-        values.in_units(low, high, asked)
+        return values.in_units(limits.min_nodes, limits.max_nodes, asked)
     except ValueError as reason:
         raise Mistake(f"--node-unit={asked}: {reason}") from None
-    return low, high, asked
 
 
 def _agreed(options: LaunchOptions, made: rendezvous.Settings) -> str:
@@ -112,7 +110,7 @@ def listening(options: LaunchOptions, store_port: int) -> Listening:
     """Return where this node listens for others. The store's port is left to whoever serves the store, now or later. Raises
     Mistake."""
     wanted = _read("peer_links", options.rdzv_conf.get("peer_links", PEER_LINKS), values.yes_or_no)
-    return Listening(bool(wanted) and options.nnodes[1] > 1, ports(options, store_port))
+    return Listening(bool(wanted) and options.nnodes.max_nodes > 1, ports(options, store_port))
 
 
 def ports(options: LaunchOptions, store_port: int) -> tuple[int, ...]:
@@ -120,7 +118,7 @@ def ports(options: LaunchOptions, store_port: int) -> tuple[int, ...]:
     text = options.rdzv_conf.get("ports")
     if text is None:
         after = range(min(store_port + _BESIDE_THE_MASTER, PORT_MAX), store_port, -1)
-        return (*after, *ANY) if options.is_static and options.master_port and options.nnodes[1] > 1 else ANY
+        return (*after, *ANY) if options.is_static and options.master_port and options.nnodes.max_nodes > 1 else ANY
     named = tuple(each for each in _read("ports", text, values.ports) if each != store_port)
     if not named:
         raise Mistake(

@@ -254,7 +254,7 @@ def _as_a_node(options: JobOptions, environment: Mapping[str, str]) -> LaunchOpt
         )
     static = options.rdzv_endpoint is None and master is not None
     return LaunchOptions(
-        nnodes=(1, 2, 1),
+        nnodes=Limits(1, 2),
         rdzv_backend=options.rdzv_backend,
         rdzv_endpoint=options.rdzv_endpoint,
         rdzv_id=options.rdzv_id,

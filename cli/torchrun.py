@@ -57,6 +57,7 @@ def _options(parameters: RendezvousParameters) -> LaunchOptions:
     torch's agents count their restarts by themselves, so the register allows any number. The limit also keeps out agents of
     `elastic launch`, whose workers would not find those of torch.
     """
+    from ..core.rendezvous import Limits
     from ..core.world import COUNT_MAX
     from . import values
     from .launch_options import LaunchOptions
@@ -74,7 +75,7 @@ def _options(parameters: RendezvousParameters) -> LaunchOptions:
     if store == "memory" and parameters.max_nodes > 1:
         raise Mistake(f"--rdzv-conf: store=memory: is for one node, not {parameters.max_nodes}; write store=c10d")
     return LaunchOptions(
-        nnodes=(parameters.min_nodes, parameters.max_nodes, 1),
+        nnodes=Limits(parameters.min_nodes, parameters.max_nodes),
         standalone=store == "memory",
         rdzv_backend=store,
         rdzv_endpoint=endpoint,

@@ -15,7 +15,7 @@ from ..adapters.workers.devices.count import count_devices, count_others
 from ..adapters.workers.start.programs import check_program
 from ..adapters.workers.worker_port import CannotStart
 from ..core.rendezvous.settings import FAILURES_MAX, FailureLimit
-from ..core.rendezvous.state import FRUITLESS_MAX, NODES_MAX
+from ..core.rendezvous.state import FRUITLESS_MAX, NODES_MAX, Limits
 from ..core.values import frozen
 from ..core.world import COUNT_MAX, LOCAL_WORLD_SIZE_MAX, NAME_MAX, NODE_RANK, NOTICE_MAX_S, RANK_POLICY
 from .mistakes import Mistake
@@ -113,8 +113,8 @@ def yes_or_no(text: str) -> bool:
     raise ValueError("write true or false")
 
 
-def nodes(text: str) -> tuple[int, int, int]:
-    """Read `N`, `MIN:MAX` or `MIN:MAX:UNIT` as (MIN, MAX, UNIT)."""
+def nodes(text: str) -> Limits:
+    """Read `N`, `MIN:MAX` or `MIN:MAX:UNIT`."""
     parts = text.split(":")
     if len(parts) > 3 or not all(re.fullmatch(r"\d+", part) for part in parts):
         raise ValueError("write a number of nodes, MIN:MAX, or MIN:MAX:UNIT, like --nnodes=2:4")
@@ -128,12 +128,11 @@ def nodes(text: str) -> tuple[int, int, int]:
     unit = _number(parts[2]) if len(parts) > 2 else 1
     if unit < 1:
         raise ValueError(f"a unit has at least 1 node; write --nnodes={low}:{high}")
-    in_units(low, high, unit)
-    return low, high, unit
+    return in_units(low, high, unit)
 
 
-def in_units(low: int, high: int, unit: int) -> None:
-    """Raise ValueError unless this minimum and maximum of nodes are whole units."""
+def in_units(low: int, high: int, unit: int) -> Limits:
+    """Return limits of whole units. Raises ValueError."""
     if unit > NODES_MAX:
         raise ValueError(f"a unit has at most {NODES_MAX} nodes")
     for name, value in (("minimum", low), ("maximum", high)):
@@ -141,6 +140,7 @@ def in_units(low: int, high: int, unit: int) -> None:
             least = min(-(-low // unit), NODES_MAX // unit)
             fix = f"--nnodes={least * unit}:{max(high // unit, least) * unit}:{unit}"
             raise ValueError(f"the {name} ({value}) is no multiple of the unit ({unit}); write {fix}")
+    return Limits(low, high, node_unit=unit)
 
 
 def workers(text: str) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from ..adapters.report.trace_file import lines
+from ..core.rendezvous import Limits
 from ..core.replay.chronicle import Chronicle, told
 from ..core.sim.programs import Follows
 from ..core.sim.what_if import AS_RECORDED, BAD, SEEDS, Forecast, Supposition
@@ -125,7 +126,7 @@ def what_if(
     ttl: float | None,
     max_restarts: int | None,
     last_call: float | None,
-    nodes: tuple[int, int, int] | None,
+    nodes: Limits | None,
     follows: Follows,
     seeds: int,
     as_json: bool,

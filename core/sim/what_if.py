@@ -20,7 +20,7 @@ from .. import goodput, group
 from ..evolving import evolve
 from ..goodput import Account, Book, Entry, added, booked, by_kind, closed, opened, took
 from ..group import Group
-from ..rendezvous import Settings
+from ..rendezvous import Limits, Settings
 from ..replay.chronicle import Chronicle, Incident, Outside, round_ends
 from ..trace.steps import Header, Step, Trace
 from ..values import frozen
@@ -67,8 +67,8 @@ class Supposition:
     """After this silence a node is dead: as many heartbeats are missed as the recorded job let be missed."""
     max_restarts: int | None = None
     last_call: float | None = None
-    nodes: tuple[int, int, int] | None = None
-    """The fewest and the most nodes of a round, and the unit."""
+    nodes: Limits | None = None
+    """How many nodes a round has; of these limits nothing else counts."""
 
 
 AS_RECORDED = Supposition()
@@ -362,9 +362,10 @@ def own_of(chronicle: Chronicle, supposed: Supposition) -> Own:
 
 def _rendezvous(chronicle: Chronicle, supposed: Supposition) -> Settings:
     settings, limits = chronicle.rendezvous, chronicle.rendezvous.limits
-    least, most, unit = supposed.nodes or (limits.min_nodes, limits.max_nodes, limits.node_unit)
+    nodes = supposed.nodes or limits
     restarts = limits.max_restarts if supposed.max_restarts is None else supposed.max_restarts
-    changed = evolve(limits, min_nodes=least, max_nodes=most, max_restarts=restarts, node_unit=unit)
+    sizes = {"min_nodes": nodes.min_nodes, "max_nodes": nodes.max_nodes, "node_unit": nodes.node_unit}
+    changed = evolve(limits, max_restarts=restarts, **sizes)
     last_call = settings.last_call_timeout if supposed.last_call is None else supposed.last_call
     interval = settings.keep_alive_interval
     if supposed.ttl is not None:
@@ -373,7 +374,7 @@ def _rendezvous(chronicle: Chronicle, supposed: Supposition) -> Settings:
             raise ValueError(
                 f"a TTL of {supposed.ttl:g} s: a heartbeat each {interval:g} s; 0.01 s to an hour may pass"
             )
-    target = min(settings.first_target, most)
+    target = min(settings.first_target, nodes.max_nodes)
     return evolve(
         settings, limits=changed, last_call_timeout=last_call, keep_alive_interval=interval, first_target=target
     )

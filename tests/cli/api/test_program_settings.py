@@ -11,6 +11,7 @@ from attrs import asdict, fields
 import elastic
 from elastic.cli.api.program_settings import COMMAND_ALONE, PROGRAM_ALONE, options_of
 from elastic.cli.launch_options import LaunchOptions
+from elastic.core.rendezvous import Limits
 
 FIELDS = {field.name for field in fields(elastic.LaunchSettings)}
 
@@ -32,7 +33,7 @@ def test_values_may_be_python_s_own() -> None:
     made = options_of(
         elastic.LaunchSettings(nnodes="1:3", tee=3, grace=1.5, rdzv_conf={"join_timeout": 60, "k": "a,b"})
     )
-    assert (made.nnodes, made.grace) == ((1, 3, 1), 1.5)
+    assert (made.nnodes, made.grace) == (Limits(1, 3), 1.5)
     assert made.rdzv_conf == {"join_timeout": "60", "k": "a,b"}
     assert made.tee.of(0).value == 3
 

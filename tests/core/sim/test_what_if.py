@@ -104,7 +104,7 @@ def test_a_spare_takes_the_place_of_a_lost_node() -> None:
 
 
 def test_with_fewer_nodes_at_least_a_job_goes_on_without_the_lost_one() -> None:
-    alone = supposed(LOST, nodes=(1, 2, 1), last_call=0.5)
+    alone = supposed(LOST, nodes=Limits(1, 2), last_call=0.5)
     assert [kind for kind in alone.played[0].ends if kind is not Kind.LOSS] == [Kind.UPSCALE, Kind.END]
 
 
@@ -226,11 +226,11 @@ def test_the_settings_of_the_nodes_are_those_of_the_recorded_ones() -> None:
 
 def test_what_cannot_be_supposed_is_refused() -> None:
     with pytest.raises(ValueError, match="max_nodes: 3"):
-        supposed(LOST, nodes=(3, 2, 1))
+        supposed(LOST, nodes=Limits(3, 2))
     with pytest.raises(ValueError, match=r"a TTL of 0\.001 s: a heartbeat each 0\.0002 s"):
         supposed(LOST, ttl=0.001)
     with pytest.raises(ValueError, match="a round of 3 nodes, where there are 2"):
-        supposed(LOST, nodes=(3, 3, 1))
+        supposed(LOST, nodes=Limits(3, 3))
 
 
 def test_causes_that_the_runs_do_not_find_are_told() -> None:
