@@ -21,6 +21,8 @@ SHOWN_LEAST = 0.0005
 _NO_LOSS = {kind.value for kind in NO_LOSS}
 _EXPECTED = {*_NO_LOSS, Kind.FIRST.value}
 _LOST_TO = {Kind.LOSS.value: "loss of nodes"}
+CAME_MAX = 8
+"""The most nodes that came for one event whose names people are shown."""
 DEAR_MAX = 4
 """The most causes that people are shown of what was lost."""
 BUCKET_MAX = 24
@@ -154,19 +156,29 @@ def _each(buckets: Mapping[str, int]) -> str:
 def said(its: Cause, known: Names) -> str:
     """Return a cause in words."""
     by = known.get(its.by, its.by.slot) if its.by else ""
+    came = ", ".join((*_names(its.came[:CAME_MAX], known), *_more(len(its.came) - CAME_MAX)))
     match its.kind:
         case Kind.FAILURE | Kind.HANG if its.rank is not None:
             what = f"{its.kind.value} of rank {its.rank} ({by})"
         case Kind.UPSCALE:
-            came = ", ".join(known.get(each, each.slot) for each in its.came)
             what = f"upscale ({came})" if came else "upscale"
         case Kind.LOSS:
-            what = f"loss of {', '.join(its.lost) or 'a node'}"
+            what = f"loss of {', '.join(its.lost) or 'a node'}{f', {came} came' if came else ''}"
+        case Kind.DRAIN if came:
+            what = f"drain ({by}), {came} came"
         case Kind.UNKNOWN if its.round is not None:
             what = "no trace tells why"
         case _:
             what = f"{its.kind.value} ({by})" if by else its.kind.value
     return what if its.round is None else f"{what}, in round {its.round}"
+
+
+def _names(nodes: Sequence[Node], known: Names) -> list[str]:
+    return [known.get(each, each.slot) for each in nodes]
+
+
+def _more(number: int) -> list[str]:
+    return [f"{number} more"] if number > 0 else []
 
 
 def percent(part: int, whole: int) -> str:

@@ -205,7 +205,7 @@ def _waits(account: Account) -> Stretch:
     """Return how a node waits for a world, or for the heartbeat that lets it start."""
     state, node = account.state, account.node
     joins = account.group is None or account.group.phase is Phase.JOINING
-    if account.is_silent:
+    if account.is_silent and state is not None:
         return _does(account, "waiting", Kind.STORE)
     if state is None or not joins:
         return _does(account, "waiting", account.reason)

@@ -156,8 +156,8 @@ def by_kind(book: Book) -> Counter[tuple[str, Kind]]:
 @frozen
 class Cause:
     """Why a node was in a bucket. `by` is the node whose write ended the round; of a failure `rank` is the worker's, if its
-    node's trace tells; of a loss `lost` are the names of the nodes, as far as the register tells; of an upscale `came` are
-    the nodes that did, as far as their traces tell."""
+    node's trace tells; of a loss `lost` are the names of the nodes, as far as the register tells; `came` are the nodes that
+    an upscale was for, or that came in place of lost or drained ones, as far as their traces tell."""
 
     kind: Kind
     job: str = ""
@@ -187,7 +187,7 @@ def cause(book: Book, share: Share) -> Cause:
     place, kind = (share.job, round), KINDS[end.why]
     if end.why is Why.LEFT and end.by in book.drains.get(place, ()):
         kind = Kind.DRAIN
-    came = sorted(book.arrivals.get(place, ())) if kind is Kind.UPSCALE else ()
+    came = sorted(book.arrivals.get(place, ())) if kind in (Kind.UPSCALE, Kind.LOSS, Kind.DRAIN) else ()
     return Cause(kind, *place, end.by, lost=end.lost if kind is Kind.LOSS else (), came=tuple(came))
 
 

@@ -247,6 +247,12 @@ def test_a_trace_that_comes_twice_is_a_mistake(goodput: Goodput, tmp_path: Path)
         (Cause(Kind.UPSCALE, "j", 2, B, came=(A, B)), "upscale (a, gpu-02), in round 2"),
         (Cause(Kind.LOSS, "j", 2, B, lost=("gpu-03", "gpu-04")), "loss of gpu-03, gpu-04, in round 2"),
         (Cause(Kind.LOSS, "j", 2, B), "loss of a node, in round 2"),
+        (Cause(Kind.LOSS, "j", 2, B, lost=("gpu-03",), came=(A, B)), "loss of gpu-03, a, gpu-02 came, in round 2"),
+        (Cause(Kind.DRAIN, "j", 2, A, came=(B,)), "drain (a), gpu-02 came, in round 2"),
+        (
+            Cause(Kind.UPSCALE, "j", 2, B, came=tuple(node(f"n{number}") for number in range(10))),
+            "upscale (n0, n1, n2, n3, n4, n5, n6, n7, 2 more), in round 2",
+        ),
         (Cause(Kind.DRAIN, "j", 2, A), "drain (a), in round 2"),
         (Cause(Kind.STORE), "store"),
         (Cause(Kind.UNKNOWN, "j", 7), "no trace tells why, in round 7"),

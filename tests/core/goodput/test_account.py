@@ -180,10 +180,17 @@ def test_a_node_that_comes_after_an_end_of_long_ago_comes_for_itself() -> None:
 
 
 def test_a_node_waits_for_the_store_while_that_is_silent() -> None:
+    reading = told(running("b c", "2"))
+    account, first = heard(reading.account, Silent(), 2.0)
+    account, more = heard(account, Counted(1), 4.0)
+    assert seconds(Reading(account, 0, (*reading.entries, *first, *more)))[-1] == ("waiting", Kind.STORE, 2.0)
+
+
+def test_a_node_that_begins_before_its_store_does_waits_for_its_first_start() -> None:
     account, first = heard(opened(A, 0.0), Silent(), 1.0)
     account, more = heard(account, Counted(1), 3.0)
-    reading = Reading(account, 0, (*first, *more))
-    assert seconds(reading) == [("waiting", FIRST, 1.0), ("waiting", Kind.STORE, 2.0)]
+    account, last = heard(account, Shown(register("2")), 4.0)
+    assert seconds(Reading(account, 0, (*first, *more, *last))) == [("waiting", FIRST, 4.0)]
 
 
 def test_workers_are_none_of_the_store_s_business() -> None:

@@ -90,8 +90,15 @@ def test_a_drain_stays_one_for_who_came_after_the_notice_was_gone() -> None:
 def test_an_upscale_names_who_came() -> None:
     end = RoundEnd("job", 3, Why.UPSCALE, A)
     assert of(3, Arrival("job", 3, C), end, Arrival("job", 3, B), Arrival("job", 2, A)).came == (B, C)
-    lost = RoundEnd("job", 3, Why.LOST, A)
-    assert of(3, lost, Arrival("job", 3, B)).came == ()
+    failed = RoundEnd("job", 3, Why.FAILED, A)
+    assert of(3, failed, Arrival("job", 3, B)).came == ()
+
+
+def test_a_loss_and_a_drain_name_who_came_in_the_place_of_the_node() -> None:
+    lost = RoundEnd("job", 3, Why.LOST, A, ("gpu-07",))
+    assert of(3, lost, Arrival("job", 3, B)) == Cause(Kind.LOSS, "job", 3, A, lost=("gpu-07",), came=(B,))
+    drained = RoundEnd("job", 3, Why.LEFT, A, is_drain=True)
+    assert of(3, drained, Arrival("job", 3, B)).came == (B,)
 
 
 def test_the_word_of_the_last_register_counts() -> None:
