@@ -12,17 +12,16 @@ from ...adapters.workers.messages.error_files import end_sentence, exit_sentence
 from ...core.causes import echo
 from ...core.group import Stopped
 from ...core.group.state import Drained, Refused, Unawaited
-from ...core.rendezvous import Ended, RendezvousState, Status
+from ...core.rendezvous import Status
 from ...core.rendezvous.explain import named, set_aside
 from ...core.world import Ending, Fault, Origin, Verdict, Why
-from .early_losses import lost_again
+from .early_losses import fruitless_rows
 from .sentences import PLACES, RANKS, hang, told_places, who
 from .text import count, first_line, time_of_day
 
 CALLSTACK_LINES = 24
 TAIL_LINES = 10
 ECHOES = EARLIER = 3
-ROUNDS = 20
 MISSING = 3
 """How much of each is shown; the report's file has all."""
 
@@ -171,7 +170,7 @@ def _headline(report: Report, verdict: Verdict) -> str:
 
 def _rows(report: Report, paths: Sequence[str]) -> list[str]:
     earlier = [] if report.fruitless else _earlier(report)
-    rows = [*_fruitless(report), *_cause(report), *earlier, *_echoes(report)]
+    rows = [*fruitless_rows(report.fruitless, report.result.state), *_cause(report), *earlier, *_echoes(report)]
     if report.others and report.over_budget:
         rows.append(("others", _others(report)))
     rows.extend(_stacks(report))
@@ -201,29 +200,6 @@ def _node_time(report: Report) -> list[str]:
         first, *others = of_job(time)
         rows += [_row("all nodes", first), *(_row("", other) for other in others)]
     return rows
-
-
-def _fruitless(report: Report) -> list[tuple[str, str]]:
-    """Return what each of the last rounds ended by that made no progress, and the nodes that were lost again and again."""
-    state, ends = report.result.state, report.fruitless
-    rows = [("before that", count(len(ends) - ROUNDS, "round"))] if len(ends) > ROUNDS else []
-    rows += [(f"round {each.round}", _end(each, state)) for each in ends[-ROUNDS:]]
-    often = sorted(state.losses.items(), key=lambda each: (-each[1], each[0])) if state and ends else []
-    return [*rows, *(("lost", lost_again(name, number)) for name, number in often[:PLACES] if number > 1)]
-
-
-def _end(ended: Ended, state: RendezvousState | None) -> str:
-    """Return what a round without progress ended by."""
-    by = who(ended.by, "", state)
-    match ended.why:
-        case Why.FAILED:
-            return f"a worker failed on {by}"
-        case Why.FENCED:
-            return f"{by} had lost the store, and stopped its workers"
-        case Why.LOST:
-            return f"{', '.join(ended.lost) or 'a node'} was lost"
-        case _:
-            return "a node came back that had been lost"
 
 
 def _cause(report: Report) -> list[tuple[str, str]]:

@@ -18,7 +18,8 @@ from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.rendezvous.explain import Naming, naming, set_aside
 from ...core.rendezvous.state import known_as
 from ...core.values import frozen
-from ...core.world import Fault, Node, Notice, Profile, Stacks, Unfit
+from ...core.world import Fault, Node, Notice, Profile, Stacks, Unfit, Why
+from .early_losses import fruitless_rows
 from .sentences import names_of, ranks_of
 from .text import at, count, first_line, table, time_of_day
 
@@ -145,11 +146,20 @@ def lines(job: Job, state: RendezvousState, watched: Watched = ONCE) -> list[str
     return [
         *told,
         *_time(job),
+        *_fruitless(state),
         *_ended_early(job, state),
         *_set_aside(job, state),
         *_unfit(job.unfit, naming(state)),
         *_failures(job.faults, naming(state)),
     ]
+
+
+def _fruitless(state: RendezvousState) -> Iterator[str]:
+    """Yield what each round ended by, if the job has given up because of them."""
+    if state.closed and state.closed.why is Why.FRUITLESS:
+        rows = fruitless_rows(state.fruitless, state)
+        yield from ("", f"no progress in {count(len(state.fruitless), 'round')} in a row:")
+        yield from (f"  {title:<13} {text}" for title, text in rows)
 
 
 def _own_time(record: NodeRecord) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from worlds import arrived, circles, edited, node, profile, register, running, w
 
 from elastic.adapters.clock import iso
 from elastic.adapters.store.notes import EarlyEnds
+from elastic.cli.render.early_losses import lost_again
 from elastic.cli.render.history import DOES
 from elastic.cli.render.job import FAILURES_SHOWN, WORDS, Gone, Job, Watched, data, lines
 from elastic.cli.render.page import LOOKS
 from elastic.cli.render.text import time_of_day
 from elastic.core.goodput import NodeRecord, Spent
 from elastic.core.rendezvous import Arrive, Done, Evict, Status
-from elastic.core.world import Stacks, Unfit
+from elastic.core.world import Stacks, Unfit, Why
 
 
 def test_equal_stacks_of_the_last_stopped_round_are_one_place() -> None:
@@ -71,6 +72,19 @@ def test_rounds_without_progress_are_told_while_they_count() -> None:
     assert " · no progress in 3 rounds, the job ends after 10 · " in lines(Job("job", "store", state), state)[0]
     told = data(Job("job", "store", state), state)["fruitless"]
     assert told == [{"round": round, "why": "lost", "by": "b", "lost": ["b"]} for round in range(3)]
+
+
+def test_a_job_that_gave_up_says_what_each_of_its_rounds_ended_by() -> None:
+    state = circles(3)
+    assert lines(Job("job", "store", state), state)[-5:] == [
+        "no progress in 3 rounds in a row:",
+        "  round 0       b was lost",
+        "  round 1       b was lost",
+        "  round 2       b was lost",
+        f"  lost          {lost_again('b', 3)}",
+    ]
+    cancelled = evolve(state, closed=evolve(state.closed, why=Why.OPERATOR))
+    assert not any("in a row" in line for line in lines(Job("job", "store", cancelled), cancelled)[1:])
 
 
 def test_a_node_that_is_set_aside_is_named_with_the_reason_and_the_time() -> None:
