@@ -30,6 +30,16 @@ class Mark(NamedTuple):
     busy_s: float = 0.0
 
 
+class Saves(NamedTuple):
+    """What a worker told of its saves."""
+
+    step: int
+    """Work up to this step is safe."""
+    at: float
+    """When the last of them was whole."""
+    number: int
+
+
 class Said(NamedTuple):
     """What a page says. Nothing of it is certain. A time of 0 is none; a step is one more than the program's, 0 is none."""
 
@@ -41,6 +51,10 @@ class Said(NamedTuple):
     first_step: int = 0
     step: int = 0
     saved: int = 0
+    saves: int = 0
+    """How many saves there were."""
+    saved_at: float = 0.0
+    """When the last one was whole."""
     spans: tuple[tuple[str, float], ...] = ()
     """The seconds of busy spans that are over, by name."""
     span: tuple[str, float] | None = None
@@ -78,8 +92,7 @@ class Worked:
     first_step: int | None = None
     step: int | None = None
     """The highest step."""
-    saved: int | None = None
-    """Work up to this step is safe."""
+    saved: Saves | None = None
     spans: tuple[tuple[str, float], ...] = ()
     """The seconds of busy spans by name."""
 
@@ -90,7 +103,7 @@ class Worked:
 
 def told(life: Worked, said: Said) -> Worked:
     """Return this life with what its page says, as far as that can be true."""
-    spans, saved = _spans(said, life), _step(said.saved)
+    spans, saved = _spans(said, life), _saves(said, life)
     if not said.first.at > 0:
         return evolve(life, saved=saved, spans=spans)
     first_step, step = _step(said.first_step), _step(said.step)
@@ -119,6 +132,13 @@ def told(life: Worked, said: Said) -> Worked:
 def _step(number: int) -> int | None:
     """Return the step that is written as one more."""
     return number - 1 if 0 < number <= STEP_MAX + 1 else None
+
+
+def _saves(said: Said, life: Worked) -> Saves | None:
+    """Return the saves. Where a step is safe there was one at least."""
+    if (step := _step(said.saved)) is None:
+        return None
+    return Saves(step, _between(said.saved_at, life.began_at, life.ended_at), min(max(said.saves, 1), STEP_MAX))
 
 
 def _spans(said: Said, life: Worked) -> tuple[tuple[str, float], ...]:
@@ -158,13 +178,16 @@ def _wrong(work: Worked) -> Iterator[str]:
     """Yield what of this cannot be."""
     if min(work.round, work.rank, work.start) < 0:
         yield "a round, rank or start below 0"
-    steps = [step for step in (work.before, work.first_step, work.step, work.saved) if step is not None]
+    saved = (work.saved.step, work.saved.number) if work.saved else ()
+    steps = [step for step in (work.before, work.first_step, work.step, *saved) if step is not None]
     if not all(0 <= step <= STEP_MAX for step in steps):
         yield f"a step that is not from 0 to {STEP_MAX}"
     if (work.first is None) != (work.last is None) or (work.first_step is None) != (work.step is None):
         yield "a first without a last"
     if work.step is not None and (work.first is None or not work.first_step <= work.step):  # type: ignore[operator]
         yield "steps without progress, or that fall"
+    if work.saved and not work.saved.number:
+        yield "a save that is none"
     passes = work.before is not None and work.step is not None and work.step > work.before
     if passes != (work.passed is not None):
         yield "its steps and the time at which they passed those before do not fit"
@@ -181,6 +204,8 @@ def _wrong_times(work: Worked) -> Iterator[str]:
     times = [*(mark.at for mark in life), work.at]
     if not all(map(math.isfinite, times)) or times != sorted(times):
         yield "times that no clock shows, or not in this order"
+    if work.saved and not work.began_at <= work.saved.at <= work.ended_at:
+        yield "a save before its beginning, or after its end"
     for before, mark in pairwise(life):
         if not -_ROUNDING_S <= mark.busy_s - before.busy_s <= mark.at - before.at + _ROUNDING_S:
             yield "more busy time than there was"

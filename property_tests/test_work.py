@@ -16,7 +16,7 @@ MARKS = st.builds(Mark, TIMES, TIMES)
 SAYINGS = st.builds(
     Said,
     *(MARKS, MARKS, MARKS),
-    *(WORDS, WORDS, WORDS),
+    *(WORDS, WORDS, WORDS, WORDS, TIMES),
     st.lists(SPANS, max_size=12).map(tuple),
     st.none() | st.tuples(st.text(max_size=2), TIMES),
 )

@@ -6,6 +6,7 @@ off by the end of its agent is no error: it has no end, or the next agent that w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from .plain import made, plain
 from .steps import Header, Step, Trace, Worked, step_at
 
 NAME = "elastic trace"
-FORMAT = 10
+FORMAT = 11
 READERS = {4: "elastic 0.1.0", 8: "elastic 0.3.0"}
 """Format -> the version of elastic that reads it, for formats that this version does not read."""
 LINE_MAX = 2 * BYTES_MAX
@@ -81,6 +82,34 @@ def traces(lines: Iterable[bytes]) -> Iterator[Trace]:
     if header is None:
         raise Corrupt(1, "no header: it is empty, or no trace")
     yield _trace(header, steps, cut)
+
+
+def streams(lines: Iterable[bytes]) -> Iterator[tuple[Header, Iterator[Step]]]:
+    """Yield the header of each trace of one file with its steps. They are read as they are taken, and those that are not
+    taken are passed over with the next header. Raises Corrupt."""
+    headers = 0
+
+    def trace(entry: tuple[int, Header | Step]) -> int:
+        nonlocal headers
+        headers += isinstance(entry[1], Header)
+        return headers
+
+    for _, those in groupby(_whole(lines), trace):
+        yield _stream(those)
+    if not headers:
+        raise Corrupt(1, "no header: it is empty, or no trace")
+
+
+def _stream(entries: Iterator[tuple[int, Header | Step]]) -> tuple[Header, Iterator[Step]]:
+    number, header = next(entries)
+    if not isinstance(header, Header):
+        raise Corrupt(number, "a step before any header")
+    return header, (entry for _, entry in entries if not isinstance(entry, Header))
+
+
+def _whole(lines: Iterable[bytes]) -> Iterator[tuple[int, Header | Step]]:
+    """Yield the entries of whole lines."""
+    return ((number, entry) for number, entry in entries(lines) if entry is not None)
 
 
 def entries(lines: Iterable[bytes]) -> Iterator[tuple[int, Header | Step | None]]:

@@ -10,13 +10,15 @@ from attrs import evolve
 
 from elastic.core.trace.plain import made, plain
 from elastic.core.trace.steps import STEPS
-from elastic.core.work import NAMES_MAX, OTHER, STEP_MAX, Mark, Said, Worked, told
+from elastic.core.work import NAMES_MAX, OTHER, STEP_MAX, Mark, Said, Saves, Worked, told
 
 LIFE = Worked(round=2, rank=5, start=0, standby=False, began_at=100.0, ended_at=200.0, at=201.0)
 AGAIN = evolve(LIFE, before=7)
-SAID = Said(Mark(110.0, 4.0), Mark(140.0, 10.0), Mark(190.0, 16.0), 6, 21, 11, (("checkpoint", 12.0), ("load", 4.0)))
+SPANS = (("checkpoint", 12.0), ("load", 4.0))
+SAID = Said(Mark(110.0, 4.0), Mark(140.0, 10.0), Mark(190.0, 16.0), 6, 21, 11, 2, 150.0, SPANS)
+SAVES = Saves(10, 150.0, 2)
 WORKED = evolve(
-    AGAIN, first=SAID.first, passed=SAID.passed, last=SAID.last, first_step=5, step=20, saved=10, spans=SAID.spans
+    AGAIN, first=SAID.first, passed=SAID.passed, last=SAID.last, first_step=5, step=20, saved=SAVES, spans=SAID.spans
 )
 
 
@@ -32,7 +34,7 @@ def test_a_trace_has_it_as_it_was() -> None:
 
 def test_a_program_that_said_nothing_has_a_life_and_no_progress() -> None:
     assert told(AGAIN, Said()) == AGAIN
-    assert told(LIFE, Said(saved=4)) == evolve(LIFE, saved=3)
+    assert told(LIFE, Said(saved=4, saves=1, saved_at=120.0)) == evolve(LIFE, saved=Saves(3, 120.0, 1))
 
 
 def test_where_nothing_was_reached_before_nothing_is_passed() -> None:
@@ -70,6 +72,9 @@ def test_names_are_bounded_and_the_others_count_together() -> None:
         (SAID._replace(step=3), {"first_step": 5, "step": 5, "passed": None}),
         (SAID._replace(first_step=STEP_MAX + 2), {"first_step": None, "step": None}),
         (SAID._replace(saved=2**64 - 1), {"saved": None}),
+        (SAID._replace(saved=0), {"saved": None}),
+        (SAID._replace(saves=0, saved_at=math.nan), {"saved": Saves(10, 100.0, 1)}),
+        (SAID._replace(saves=2**64 - 1, saved_at=math.inf), {"saved": Saves(10, 200.0, STEP_MAX)}),
         (SAID._replace(spans=(("x", math.nan), ("y", -1.0))), {"spans": ()}),
         (
             SAID._replace(spans=(("x", 70.0), ("y", math.inf))),
@@ -92,7 +97,11 @@ def test_what_cannot_be_true_is_bent_until_it_can(said: Said, changes: dict[str,
         ({"last": None}, "a first without a last"),
         ({"first": None}, "a first without a last"),
         ({"first": None, "passed": None, "last": None}, "steps without progress"),
-        ({"saved": -1}, "a step that is not from 0 to"),
+        ({"saved": SAVES._replace(step=-1)}, "a step that is not from 0 to"),
+        ({"saved": SAVES._replace(number=STEP_MAX + 1)}, "a step that is not from 0 to"),
+        ({"saved": SAVES._replace(number=0)}, "a save that is none"),
+        ({"saved": SAVES._replace(at=99.0)}, "a save before its beginning, or after its end"),
+        ({"saved": SAVES._replace(at=math.nan)}, "a save before its beginning, or after its end"),
         ({"before": STEP_MAX + 1}, "a step that is not from 0 to"),
         ({"step": None}, "a first without a last"),
         ({"first_step": None}, "a first without a last"),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ....core.work import Said
 
 _MARKS = struct.Struct("=6d")
-_STEPS = struct.Struct("=3Q")
+_STEPS = struct.Struct("=4Qd")
 _SINCE = struct.Struct("=d")
 _TABLE = struct.Struct(f"={NAMES_MAX + 1}d")
 
@@ -96,13 +96,13 @@ def take_page(path: str | None) -> Said:
     if data is None:
         return Said()
     first, first_busy, passed, passed_busy, last, last_busy = _MARKS.unpack_from(data, 8 * FIRST_AT)
-    first_step, step, saved = _STEPS.unpack_from(data, 8 * FIRST_STEP)
+    first_step, step, saved, saves, saved_at = _STEPS.unpack_from(data, 8 * FIRST_STEP)
     names = [data[begins : begins + NAME_BYTES] for begins in range(NAMES, BYTES, NAME_BYTES)]
     spans = zip((*map(_text, names), OTHER), _TABLE.unpack_from(data, 8 * TABLE), strict=True)
     _, span, _, name = WATCHED.unpack_from(data)
     marks = Mark(first, first_busy), Mark(passed, passed_busy), Mark(last, last_busy)
     opened = (_text(name), *_SINCE.unpack_from(data, 8 * SINCE)) if span & 1 else None
-    return Said(*marks, first_step, step, saved, tuple(spans), opened)
+    return Said(*marks, first_step, step, saved, saves, saved_at, tuple(spans), opened)
 
 
 def _read(path: str | None, size: int, offset: int = 0) -> bytes | None:

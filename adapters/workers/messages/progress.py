@@ -38,15 +38,17 @@ NAME: Final = 24
 WATCHED: Final = struct.Struct(f"=QQd{NAME_BYTES}s")
 FIRST_AT, FIRST_BUSY, PASSED_AT, PASSED_BUSY, LAST_AT, LAST_BUSY = range(16, 22)
 """When progress was called first, first with a step above `BEFORE`, and last; and how long the worker had been busy then."""
-FIRST_STEP, STEP, SAVED = range(22, 25)
-"""The first step, the highest, and the highest that is safe."""
-BEFORE: Final = 25
+FIRST_STEP, STEP, SAVED, SAVES = range(22, 26)
+"""The first step, the highest, the highest that is safe, and how often a higher one became so."""
+SAVED_AT: Final = 26
+"""When that was last."""
+BEFORE: Final = 27
 """The highest step of an earlier start. The agent alone writes it, before the worker begins."""
-SINCE: Final = 26
+SINCE: Final = 28
 """Since when the innermost busy span counts: the time of those before it is in the table."""
-OWNER: Final = 27
+OWNER: Final = 29
 """The process id of the owner."""
-TABLE: Final = 28
+TABLE: Final = 30
 """The seconds of busy spans, name by name; then their names."""
 NAMES: Final = 8 * (TABLE + NAMES_MAX + 1)
 BYTES: Final = NAMES + NAME_BYTES * NAMES_MAX
@@ -61,6 +63,7 @@ _times: memoryview[float]
 _calls = 0
 _step = 0
 _saved = 0
+_saves = 0
 _passes_at: float = math.inf
 """The lowest step that no earlier start had reached; inf: it has been passed, or no step had been reached."""
 _busy_s = 0.0
@@ -129,9 +132,11 @@ def _busy_by(now: float) -> float:
 
 def saved(step: SupportsIndex) -> None:
     """Say that the work up to this step is safe: a restart can begin after it. Call it when the checkpoint is whole."""
-    global _saved
+    global _saved, _saves
     number = _number("saved", step)
     if (_page is not None or _has_page()) and number >= _saved:
+        _times[SAVED_AT] = monotonic()
+        _saves = _words[SAVES] = _saves + 1
         _saved = _words[SAVED] = number + 1
 
 
@@ -243,9 +248,9 @@ def _has_page() -> bool:
 
 def _forked() -> None:
     """Forget the page, which is the parent's: at its first call a forked child finds out what page there is for it."""
-    global _page, _other, _place, _calls, _step, _saved, _busy_s, _is_marked
+    global _page, _other, _place, _calls, _step, _saved, _saves, _busy_s, _is_marked
     _page = _other = _place = None
-    _calls = _step = _saved = 0
+    _calls = _step = _saved = _saves = 0
     _busy_s, _is_marked = 0.0, False
     _places.clear()
 

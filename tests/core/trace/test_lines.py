@@ -29,7 +29,7 @@ from elastic.core.rendezvous import (
     Write,
 )
 from elastic.core.rendezvous import restored as restore
-from elastic.core.trace.lines import CUT, LINE_MAX, Corrupt, encoded, traces
+from elastic.core.trace.lines import CUT, LINE_MAX, Corrupt, encoded, streams, traces
 from elastic.core.trace.steps import Asked, Started, Worked, step_at
 from elastic.core.world import Life
 
@@ -115,6 +115,17 @@ def test_after_a_line_that_was_cut_off_the_next_agent_s_trace_is_whole() -> None
     assert second.steps == other.trace.steps
 
 
+def test_traces_can_be_read_step_by_step_and_one_that_is_not_taken_is_passed_over() -> None:
+    first, second = started().a, started().b
+    those = [*first.lines[:-1], b'{"is":' + CUT, *second.lines]
+    found = [(header, tuple(steps)) for header, steps in streams(those)]
+    assert found == [(each.header, each.steps) for each in traces(those)]
+    assert [header for header, _ in streams(those)] == [first.trace.header, second.trace.header]
+    for missing, why in (([], "line 1: no header"), (first.lines[1:], "line 1: a step before any header")):
+        with pytest.raises(Corrupt, match=why):
+            list(streams(missing))
+
+
 def changed(**fields: Any) -> Callable[[bytes], bytes]:
     return lambda line: json.dumps({**json.loads(line), **fields}).encode() + b"\n"
 
@@ -127,7 +138,7 @@ def worked(began_at: float) -> bytes:
     ("number", "change", "why"),
     [
         (1, lambda line: b"", "line 1: a step before any header"),
-        (1, changed(format=1), "line 1: 'elastic trace' of format 1; this version reads 'elastic trace' of format 10"),
+        (1, changed(format=1), "line 1: 'elastic trace' of format 1; this version reads 'elastic trace' of format 11"),
         (
             1,
             changed(format=4),
@@ -138,7 +149,7 @@ def worked(began_at: float) -> bytes:
             changed(format=8),
             "line 1: 'elastic trace' of format 8 (that is read by elastic 0.3.0); this version reads",
         ),
-        (1, changed(name="other"), "line 1: 'other' of format 10"),
+        (1, changed(name="other"), "line 1: 'other' of format 11"),
         (1, changed(node=3), "line 1: a node is wanted, not 3"),
         (3, lambda line: b"\xff\n", "line 3: JSON is malformed"),
         (3, lambda line: b"[]\n", "line 3: Expected `object`"),

@@ -134,7 +134,8 @@ def test_what_a_worker_had_said_of_its_work_is_read_when_it_is_dead(tmp_path: Pa
     found, times = said(tmp_path / "page")
     _, loaded, four, five, _, uploads, *refusals, evaluates = times
     assert not (tmp_path / "page").exists()
-    assert (found.first_step, found.step, found.saved) == (5, 8, 6)
+    assert (found.first_step, found.step, found.saved, found.saves) == (5, 8, 6, 1)
+    assert uploads < found.saved_at < evaluates
     assert loaded < found.first.at < four and uploads < found.passed.at < found.last.at < evaluates
     spans = dict(found.spans)
     assert spans.keys() == {"load", "checkpoint", "upload", *(f"n{number}" for number in range(5)), "other"}
@@ -173,6 +174,22 @@ def test_a_call_without_a_step_passes_nothing_and_one_that_is_refused_counts_not
     found = take_page(str(tmp_path / "page"))
     assert found.first == found.last != Mark()
     assert (found.first_step, found.step, found.passed) == (0, 0, Mark())
+
+
+def test_a_save_counts_when_a_higher_step_is_safe(tmp_path: Path) -> None:
+    program = """
+import elastic
+from time import monotonic
+for step in (2, 4, 4, 3): elastic.saved(step)
+before = monotonic()
+elastic.saved(6)
+after = monotonic()
+elastic.saved(5)
+print(before, after)
+"""
+    before, after = map(float, told(tmp_path / "page", program).split())
+    found = take_page(str(tmp_path / "page"))
+    assert (found.saved, found.saves) == (7, 3) and before <= found.saved_at <= after
 
 
 def test_every_integer_is_a_step(tmp_path: Path) -> None:
@@ -286,8 +303,8 @@ assert not os.wait()[1]
 """
     told(tmp_path / "page", program)
     own, child = (take_page(str(tmp_path / name)) for name in ("page", "page.child"))
-    assert (own.first_step, own.step, own.saved) == (8, 8, 8)
-    assert (child.first_step, child.step, child.saved) == (4, 4, 3)
+    assert (own.first_step, own.step, own.saved, own.saves) == (8, 8, 8, 1)
+    assert (child.first_step, child.step, child.saved, child.saves) == (4, 4, 3, 1)
     assert [[name for name, seconds in each.spans if seconds] for each in (own, child)] == [["load"], ["evaluation"]]
 
 
