@@ -1,6 +1,6 @@
 """When the helper process that serves a store is started, looked at and killed: a pure function of what its agent sees.
 
-The helper imports torch, which takes a second, or minutes from a slow disk. Then it answers. Its agent looks at it at
+The helper loads torch, which takes half a second, or minutes from a slow disk. Then it answers. Its agent looks at it at
 regular times, and each look asks it for an answer.
 
 - A helper that died is started again: at once the first time, after a pause that doubles from then on. A helper that has

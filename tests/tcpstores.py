@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
 from uuid import uuid4
 
 from conformance import ANSWER_S, Clients
@@ -63,3 +64,20 @@ def plant(other: WireClient, key: str, value: bytes) -> None:
     """Set, and know that it is set."""
     other.set(key, value)
     assert other.get(key) == (value,)
+
+
+WHOLE_TORCH = """
+import sys
+sys.path.remove({folder!r})
+del sys.modules["torch"]
+import torch
+"""
+
+
+def half_torch(folder: Path, library: str) -> str:
+    """Put before the installed torch a torch whose library is this program; its whole is the installed one. Returns the
+    value of PYTHONPATH that does it."""
+    (folder / "torch").mkdir()
+    (folder / "torch" / "__init__.py").write_text(WHOLE_TORCH.format(folder=str(folder)))
+    (folder / "torch" / "_C.py").write_text(library)
+    return str(folder)

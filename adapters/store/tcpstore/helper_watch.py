@@ -8,6 +8,8 @@ The helper serves the store of the round too, and so does the next helper. That 
 what workers had written: those that have met run on without it, and one that asks it for something fails, or waits for its
 time-out.
 
+A helper loads a part of torch. The one that follows a helper that has died without an answer imports all of it.
+
 `core/store_helper.py` decides when a helper is started and when it is killed. The thread only says what happened: the pidfd
 tells of a death, and a connection of its own asks for an answer.
 """
@@ -225,7 +227,7 @@ class HelperWatch:
         self._is_killed, self._cpu = False, None
         with self._lock:
             try:
-                self._host = StoreHost(self._listening.dup())
+                self._host = StoreHost(self._listening.dup(), whole=not self._helper.has_served)
                 self._pidfd = pidfds.opened(self._host.pid)
                 if self._round:
                     self._host.hand(self._round)

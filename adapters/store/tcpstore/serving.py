@@ -1,7 +1,7 @@
 """Serve a TCPStore: from the first agent on the endpoint's host that gets the port, or from `elastic store`.
 
 The server binds and listens itself, so of several processes on one host exactly one wins. It hands the socket to a helper
-program that imports torch and serves. Clients that connect meanwhile wait in the backlog.
+program that loads torch's library and serves. Clients that connect meanwhile wait in the backlog.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ class StoreHost:
     """The helper process that serves a store until this object is closed. It ends with this process.
 
     With `outlives` it serves until the end of this process. If the store is needed then, or if this process is killed, it
-    serves on, and ends by itself when no client is connected any longer.
+    serves on, and ends by itself when no client is connected any longer. `whole`: it imports the whole of torch.
     """
 
-    def __init__(self, listening: socket.socket, outlives: bool = False) -> None:
+    def __init__(self, listening: socket.socket, outlives: bool = False, whole: bool = False) -> None:
         with listening, ExitStack() as opened:
             self._line, line = socket.socketpair()
             opened.enter_context(self._line)
             with line:
+                ways = (["outlives"] if outlives else []) + (["whole"] if whole else [])
                 self._helper = subprocess.Popen(
-                    [sys.executable, "-P", str(PROGRAM), str(listening.fileno()), *(["outlives"] if outlives else [])],
+                    [sys.executable, "-P", str(PROGRAM), str(listening.fileno()), *ways],
                     env=without_secrets(),
                     stdin=line.fileno(),
                     stdout=subprocess.DEVNULL,

@@ -19,6 +19,7 @@ from attrs import define, field
 from leftovers import alive_with
 from ports import a_row_of
 from processes import comes_true, dies, is_alive
+from tcpstores import half_torch
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.rendezvous.reserved_ports import Reservation
@@ -92,6 +93,15 @@ def test_a_helper_is_replaced_as_often_as_it_is_killed_and_is_said_to_be(store: 
     for signum, said in zip(signals, store.said, strict=True):
         assert said.startswith(f"the store's helper was killed by {signum.name}")
         assert said.endswith(f"; this node serves store {store.address} again")
+
+
+def test_where_loading_a_part_of_torch_kills_the_helper_the_next_one_imports_the_whole(
+    store: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", half_torch(tmp_path, "import os\nos.kill(os.getpid(), 11)"))
+    store.answers_again(store.serves())
+    (said,) = store.said
+    assert said.startswith("the store's helper was killed by SIGSEGV")
 
 
 def test_what_becomes_of_a_store_that_does_not_answer_is_known(store: Served) -> None:

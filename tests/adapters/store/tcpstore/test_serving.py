@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from netlab import network
 from processes import comes_true, dies, is_alive
+from tcpstores import half_torch
 
 from elastic.adapters.store.tcpstore.serving import CannotServe, address_towards, check_is_here, serve
 from elastic.adapters.store.tcpstore.wire import Address, Unsent, WireClient
@@ -94,6 +95,33 @@ def test_who_connects_while_the_helper_still_starts_waits_and_is_served(nothing_
         early.set("key", b"value")
         assert early.get("key") == (b"value",)
     host.close()
+
+
+def served_and_imported(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Serve a store that answers; return what Python says of its helper's imports."""
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    host, at = serve(Address("127.0.0.1", 0), True)
+    assert host and answers(at)
+    host.close()
+    return capfd.readouterr().err
+
+
+def test_a_helper_loads_the_library_of_torch_and_nothing_that_torch_imports(
+    nothing_left: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported = served_and_imported(capfd, monkeypatch)
+    assert "socket\n" in imported and "torch.nn\n" not in imported and "numpy.lib\n" not in imported
+
+
+@pytest.mark.parametrize(
+    "library", ["raise ImportError('libnccl.so.2')", "", "def _c10d_init(): raise RuntimeError", "_c10d_init = 1"]
+)
+def test_a_helper_imports_the_whole_of_a_torch_whose_library_cannot_be_loaded_alone(
+    nothing_left: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", half_torch(tmp_path, library))
+    imported = served_and_imported(capfd, monkeypatch)
+    assert "torch.nn\n" in imported
 
 
 def test_the_store_outlives_the_signals_of_a_terminal_but_not_its_agent(nothing_left: str) -> None:
