@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import history
@@ -12,6 +13,7 @@ import history
 SEEDS, STEPS = 20, 100
 
 
+@cache
 def digests_under(hash_seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     program = [sys.executable, str(Path(history.__file__)), str(SEEDS), str(STEPS)]

@@ -210,21 +210,21 @@ AT_ENDS: dict[str, tuple[Change, str]] = {
 }
 
 
-def caught(mutant: Apply) -> set[str]:
-    """Return the numbers of all violations in small worlds: with a spare, full, with room, with a second incarnation."""
+def catches(number: str, mutant: Apply) -> bool:
+    """Return True if this property is broken in small worlds: with a spare, full, with room, with a second incarnation."""
     worlds = (("1:1", "a b"), ("1:2", "a b"), ("1:3", "a b"), ("1:2", "a a#2"))
-    found = [explore(register(size, 0), [node(name) for name in names.split()], mutant, True) for size, names in worlds]
-    return set().union(*(each.violations for each in found))
+    found = (explore(register(size, 0), [node(name) for name in names.split()], mutant, True) for size, names in worlds)
+    return any(number in each.violations for each in found)
 
 
 @pytest.mark.parametrize(("mutant", "number"), MUTANTS, ids=[mutant.__name__ for mutant, _ in MUTANTS])
 def test_a_mutated_edit_is_caught_by_its_number(mutant: Apply, number: str) -> None:
-    assert number in caught(mutant)
+    assert catches(number, mutant)
 
 
 @pytest.mark.parametrize(("change", "number"), AT_ENDS.values(), ids=AT_ENDS)
 def test_a_mutated_end_is_caught_by_its_number(change: Change, number: str) -> None:
-    assert number in caught(at_ends(change))
+    assert catches(number, at_ends(change))
 
 
 # --- what a node does

@@ -9,6 +9,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,11 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def lines_of(node: ast.AST) -> int:
     return node.end_lineno - node.lineno + 1  # type: ignore[attr-defined, no-any-return]
 
@@ -112,7 +118,7 @@ def test_nothing_grows_too_long_and_the_list_of_what_has_only_shrinks(
     measured: object, most: int, listed: Mapping[str, int]
 ) -> None:
     assert callable(measured)
-    found = {key: size for path in FILES for key, size in measured(path, ast.parse(path.read_text())) if size > most}
+    found = {key: size for path in FILES for key, size in measured(path, parsed(path)) if size > most}
     grown = {key: size for key, size in found.items() if size > listed.get(key, most)}
     assert grown == {}, f"more than {most}: split it"
     shrunk = {key: found.get(key, 0) for key, size in listed.items() if found.get(key, 0) < size}
@@ -122,7 +128,7 @@ def test_nothing_grows_too_long_and_the_list_of_what_has_only_shrinks(
 def test_no_more_types_are_imported_by_another_name() -> None:
     found = Counter[str]()
     for path in FILES:
-        froms = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom))
+        froms = (node for node in ast.walk(parsed(path)) if isinstance(node, ast.ImportFrom))
         types = (each for node in froms for each in node.names if re.match(r"[A-Z]\w*[a-z]", each.name))
         found[name(path)] += sum(each.asname not in (None, each.name) for each in types)
     assert +found == OTHER_NAMES, "two types of one name: rename one where it stands; and the list only shrinks"
