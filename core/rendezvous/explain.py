@@ -105,8 +105,17 @@ def _open(state: RendezvousState) -> str:
         missing.append(f"not yet seen: {unseen}")
     here = f"here: {named(state, state.participants) or 'nobody'}"
     if not missing:
-        return f"last call, {state.census[Status.IN]} of up to {_nodes(state.limits.max_nodes)} · {here}"
+        return (
+            f"last call, {state.census[Status.IN]} of up to {_nodes(state.limits.max_nodes)}{_beyond(state)} · {here}"
+        )
     return " · ".join((_wanted(state), here, *missing))
+
+
+def _beyond(state: RendezvousState) -> str:
+    """Say how many nodes are over the last whole unit of an open round, if there are any, and what that unit lacks."""
+    unit = state.limits.node_unit
+    over = state.census[Status.IN] % unit
+    return f" · {over} over, as a unit of {unit} lacks {_nodes(unit - over)}" if over else ""
 
 
 def _lost(state: RendezvousState) -> str:

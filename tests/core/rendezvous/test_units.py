@@ -156,6 +156,14 @@ def test_everybody_is_told_who_is_over_the_last_unit() -> None:
     assert "lacks" not in explain(arrived(FIVE, "f"), None)
 
 
+def test_a_last_call_says_how_many_are_over_the_last_unit() -> None:
+    three = arrived(register("2:6:2"), "a b c")
+    assert explain(three, node("c")) == (
+        "round 0: last call, 3 of up to 6 nodes · 1 over, as a unit of 2 lacks 1 node · here: a, b, c"
+    )
+    assert "over" not in explain(arrived(three, "d"), node("c"))
+
+
 def test_workers_that_live_on_stop_where_their_node_is_passed_over() -> None:
     """Else they would run beside those of the next world."""
     state = arrived(edited(running("a b c d", "2:6:2"), "a", Evict(nodes("b"))), "a c d")
