@@ -5,18 +5,14 @@ Traces are read line by line; none is held whole.
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import click
 
-from ..adapters.report.trace_file import missing_parts, size_of, stretches
-from ..adapters.terminal import why
+from ..adapters.report.trace_file import missing_parts, stretches
 from ..core.goodput import (
     Book,
     Entry,
@@ -39,14 +35,13 @@ from ..core.values import frozen
 from ..core.world import Node
 from . import values
 from .exit_codes import SUCCEEDED
-from .mistakes import Mistake, Value
+from .mistakes import Value
 from .option import Command, file_names
-from .render.goodput import FORMAT, job_data, percent, rendered, span
+from .render.goodput import FORMAT, job_data, rendered, span
 from .render.goodput_picture import bars
-from .render.last_line import Progress
 from .render.rounds import names
 from .render.text import count, say, say_data
-from .traces import gone, note_header, reading
+from .traces import Reading, draw, gone, note_header, reading
 
 EPILOG = """\b
   elastic launch --trace=traces/ --nnodes=2 ... train.py     (on each node)
@@ -92,12 +87,14 @@ def goodput(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
     Each microsecond of a node is in one bucket, with one cause. The dearest events come last.
     """
     found = dict[Header, str]()
-    with closing(_Reading(files)) as read:
+    with closing(Reading(files)) as read:
         agents = [agent for path in files for agent in _agents(path, found, read)]
     whole = reduce(added, (booked(each.entries, each.shift) for each in agents), Book())
     hosts = {each.header.node: each.header.host for each in agents}
     if svg:
-        _draw(svg, agents, whole)
+        those = f"{count(len([job for job in jobs(whole) if job]), 'job')}; name those of one"
+        title = f"goodput: {count(len(agents), 'agent')}"
+        draw(svg, jobs(whole), those, lambda _: bars([(each.shift, each.entries) for each in agents], whole, title))
     if as_json:
         of_nodes = {each.header.node: _agent_data(each) for each in agents}
         told = [job_data(job, of_job(whole, job), names(hosts), of_nodes) for job in jobs(whole)]
@@ -110,27 +107,7 @@ def goodput(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
 # --- what is read
 
 
-class _Reading:
-    """How much of the traces has been read, as people see it."""
-
-    def __init__(self, files: Sequence[str]) -> None:
-        self._size = sum(map(size_of, files))
-        self._done = 0
-        self._progress = Progress(sys.stderr, time.monotonic())
-
-    def reads(self, size: int) -> None:
-        """Take that this many more bytes were read."""
-        self._done += size
-        if self._progress.is_due(now := time.monotonic()):
-            done = min(self._done, self._size)
-            self._progress.show(self._done, f"{percent(done, self._size)} of {self._size / 2**20:,.0f} MiB read", now)
-
-    def close(self) -> None:
-        """Take what is shown away."""
-        self._progress.clear()
-
-
-def _agents(path: str, found: dict[Header, str], read: _Reading) -> Iterator[_Agent]:
+def _agents(path: str, found: dict[Header, str], read: Reading) -> Iterator[_Agent]:
     """Yield the agents of this file. Traces of ranks are `found`, and that is all. Raises Mistake."""
     header: Header | None = None
     follower: Follower | None = None
@@ -159,7 +136,7 @@ def _agent(path: str, header: Header, follower: Follower, kept: Sequence[Entry])
     return _Agent(path, header, those, is_ended)
 
 
-def _entries(path: str, read: _Reading) -> Iterator[Header | Step | None]:
+def _entries(path: str, read: Reading) -> Iterator[Header | Step | None]:
     """Yield the headers and steps of a file; None where parts are missing. Raises Mistake."""
     has_header = False
     for index, (part, lines) in enumerate(stretches(path, read.reads)):
@@ -198,19 +175,6 @@ def _missing(files: Sequence[str]) -> Iterator[str]:
     """Yield a line for each trace that lacks parts."""
     for _, _, are_gone in gone(files):
         yield f"  missing    {are_gone}: the time of its node is unknown from there to what shows what it does"
-
-
-def _draw(path: str, agents: Sequence[_Agent], whole: Book) -> None:
-    """Draw one job: a picture has one axis of time. Raises Mistake for several."""
-    if len(of := jobs(whole)) != 1:
-        number = count(len([job for job in of if job]), "job")
-        raise Mistake(f"--picture={path}: these traces are of {number}; name those of one")
-    title = f"goodput: {count(len(agents), 'agent')}"
-    try:
-        drawn = bars([(each.shift, each.entries) for each in agents], whole, title)
-        Path(path).write_text(drawn, encoding="utf-8")
-    except OSError as error:
-        raise Mistake(f"--picture={path}: {why(error)}") from None
 
 
 def _agent_data(agent: _Agent) -> Any:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ..adapters.report.trace_file import lines, missing_parts
-from ..adapters.terminal import why
 from ..core.properties.judge import LAWS
 from ..core.replay.call_restarts import Restart, restarts
 from ..core.replay.comparison import Replayed, replayed
@@ -25,13 +23,13 @@ from ..core.violation import Violation
 from ..core.world import Node
 from . import values
 from .exit_codes import FAILED, SUCCEEDED
-from .mistakes import Mistake, Value
+from .mistakes import Value
 from .option import Command, file_names
 from .render.node_runs import laws_data
 from .render.picture import picture
 from .render.rounds import names, rank_names, rendered, rendered_call
 from .render.text import count, say, say_data
-from .traces import gone, note_header, reading
+from .traces import draw, gone, note_header, reading
 
 EPILOG = """\b
   elastic launch --trace=traces/ --nnodes=2 ... train.py     (on each node)
@@ -115,19 +113,14 @@ def _refuse_copies(read: Sequence[_Read]) -> None:
 
 
 def _draw(path: str, judged: Sequence[_Judged]) -> None:
-    """Draw one job's agents, else one call's ranks: a picture has one axis of time. Raises Mistake for several."""
+    """Draw one job's agents, else one call's ranks. Raises Mistake for several."""
     jobs, calls = ([each.history for each in judged if each.history.calls is calls] for calls in (False, True))
-    if len(jobs or calls) != 1:
-        raise Mistake(
-            f"--picture={path}: these traces are of {_and(_jobs(judged))}; name those of one "
-            "(rank_*.ndjson are of a call, the others of a job)"
-        )
-    (history,) = jobs or calls
-    try:
-        drawn = picture(lanes(history), f"replay: {count(len(history.runs), _who(history))}")
-        Path(path).write_text(drawn, encoding="utf-8")
-    except OSError as error:
-        raise Mistake(f"--picture={path}: {why(error)}") from None
+    those = f"{_and(_jobs(judged))}; name those of one (rank_*.ndjson are of a call, the others of a job)"
+
+    def drawn(history: History) -> str:
+        return picture(lanes(history), f"replay: {count(len(history.runs), _who(history))}")
+
+    draw(path, jobs or calls, those, drawn)
     if jobs and calls:
         without = f"shows the job without {count(len(calls), 'call')}; name the rank_*.ndjson of a call to draw it"
         say(f"elastic: --picture={path} {without}", err=True)

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 
 import click
 
 from ..adapters.report.trace_file import lines
 from ..core.rendezvous import Limits
-from ..core.replay.chronicle import Chronicle, told
+from ..core.replay.chronicle import Chronicle, told_of
 from ..core.sim.programs import Follows
-from ..core.sim.what_if import AS_RECORDED, BAD, SEEDS, Forecast, Supposition
+from ..core.sim.what_if import AS_RECORDED, BAD, SEEDS, Forecast, Supposition, calibration
 from ..core.sim.what_if import what_if as forecast
-from ..core.trace.lines import traces
-from ..core.trace.steps import Header, Trace, Working
+from ..core.trace.lines import streams
+from ..core.trace.steps import Header, Step
 from ..core.violation import Violation
 from . import values
 from .exit_codes import FAILED, SUCCEEDED
 from .mistakes import Mistake, Value
 from .option import Command, file_names
-from .render.text import say, say_data
+from .render.last_line import Progress
+from .render.text import count, say, say_data
 from .render.what_if import doubts, job_data, rendered
-from .traces import gone, note_header, reading
+from .traces import Reading, gone, note_header, reading
 
 SEEDS_MAX = 1_000
 SPARES_MAX = 1_000
@@ -102,6 +106,12 @@ def _follows(text: str) -> Follows:
     help="Nodes of a round.",
 )
 @click.option(
+    "--checkpoint-every",
+    type=Value("SECONDS", values.some_seconds),
+    metavar="SECONDS",
+    help="From one save to the next. Each takes as long as in the record, and a restart begins after the last one.",
+)
+@click.option(
     "--follows",
     type=Value("time|node|program", _follows),
     metavar="time|node|program",
@@ -127,6 +137,7 @@ def what_if(
     max_restarts: int | None,
     last_call: float | None,
     nodes: Limits | None,
+    checkpoint_every: float | None,
     follows: Follows,
     seeds: int,
     as_json: bool,
@@ -135,12 +146,14 @@ def what_if(
 
     First as it was: this shows how well the simulator knows the job. It supposes nothing of one that it does not know.
     """
-    supposed = Supposition(spares, standby_s, links, ttl, max_restarts, last_call, nodes)
+    supposed = Supposition(spares, standby_s, links, ttl, max_restarts, last_call, nodes, checkpoint_every)
     chronicle = _told(files)
-    replayed = _forecast(chronicle, AS_RECORDED, follows, seeds)
+    with _possible():
+        recorded = calibration(chronicle, supposed)
+    replayed = _forecast(chronicle, recorded, follows, seeds)
     is_known = replayed.off <= BAD
     wanted = supposed != AS_RECORDED and is_known
-    other = _forecast(chronicle, supposed, follows, seeds) if wanted else None
+    other = _forecast(chronicle, supposed, follows, seeds, "supposed") if wanted else None
     if as_json:
         say_data(job_data(replayed, other, follows))
     else:
@@ -148,30 +161,54 @@ def what_if(
     return SUCCEEDED if is_known else FAILED
 
 
-def _forecast(chronicle: Chronicle, supposed: Supposition, follows: Follows, seeds: int) -> Forecast:
+def _forecast(
+    chronicle: Chronicle, supposed: Supposition, follows: Follows, seeds: int, name: str = "as it was"
+) -> Forecast:
+    progress = Progress(sys.stderr, time.monotonic())
+
+    def ran(done: int) -> None:
+        if progress.is_due(now := time.monotonic()):
+            progress.show(done, f"{done} of {count(seeds, 'run')}, {name}", now)
+
     try:
-        return forecast(chronicle, supposed, follows, seeds)
-    except ValueError as reason:
-        raise Mistake(f"cannot be supposed: {reason}") from None
+        with _possible():
+            return forecast(chronicle, supposed, follows, seeds, ran=ran)
     except Violation as broken:
         raise Mistake(f"a simulated run broke a law, so nothing is told: {broken}; please report it") from None
+    finally:
+        progress.clear()
+
+
+@contextmanager
+def _possible() -> Iterator[None]:
+    """Raise Mistake for what cannot be supposed."""
+    try:
+        yield
+    except ValueError as reason:
+        raise Mistake(f"cannot be supposed: {reason}") from None
 
 
 def _told(files: Sequence[str]) -> Chronicle:
     """Return what these files tell. Raises Mistake."""
     for _, _, are_gone in gone(files):
         raise Mistake(f"{are_gone}: what came from outside then is not known, so it is not run again")
-    try:
-        return told(_traces(files))
-    except ValueError as reason:
-        raise Mistake(f"{reason}") from None
+    with closing(Reading(files)) as read:
+        try:
+            return told_of(_streams(files, read))
+        except ValueError as reason:
+            raise Mistake(f"{reason}") from None
 
 
-def _traces(files: Sequence[str]) -> Iterator[Trace]:
+def _streams(files: Sequence[str], read: Reading) -> Iterator[tuple[Header, Iterator[Step]]]:
+    """Yield the header and the steps of each trace. Raises Mistake."""
     found = dict[Header, str]()
     for path in files:
         with reading(path):
-            for trace in traces(lines(path)):
-                note_header(found, path, trace.header)
-                if isinstance(trace.header.machine, Working):
-                    yield trace
+            for header, steps in streams(lines(path, read=read.reads)):
+                note_header(found, path, header)
+                yield header, _steps(path, steps)
+
+
+def _steps(path: str, steps: Iterator[Step]) -> Iterator[Step]:
+    with reading(path):
+        yield from steps

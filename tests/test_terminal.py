@@ -48,7 +48,6 @@ OUTLETS = {
     "adapters/torch/torchrun_plugin.py": "printable",
     "cli/campaigns.py": LIVE,
     "cli/completion.py": "printable",
-    "cli/goodput.py": LIVE,
     "cli/launch.py": "printed",
     "cli/main.py": "the streams are opened and flushed",
     "cli/render/last_line.py": "printed",
@@ -56,6 +55,8 @@ OUTLETS = {
     "cli/render/text.py": "printed",
     "cli/status.py": LIVE,
     "cli/torchrun.py": "printable",
+    "cli/traces.py": LIVE,
+    "cli/what_if.py": LIVE,
 }
 """Files from which text can reach a terminal: the guard that they put it through, or why they need none."""
 

@@ -278,15 +278,15 @@ def missing_parts(path: str) -> tuple[int, int] | None:
     return next(((expected, number - 1) for expected, number in numbers if number != expected), None)
 
 
-def lines(path: str, longest: int = LINE_MAX) -> Iterator[bytes]:
-    """The lines of a trace up to a part that is missing, none much longer than one may be. Raises OSError, or Corrupt for
-    numbers that fit no line."""
-    yield from _unpacked(_unbroken(path)[0], longest)
+def lines(path: str, longest: int = LINE_MAX, read: Callable[[int], object] = bool) -> Iterator[bytes]:
+    """The lines of a trace up to a part that is missing, none much longer than one may be. `read` hears how many bytes were
+    read of a file, line by line. Raises OSError, or Corrupt for numbers that fit no line."""
+    yield from _unpacked(_unbroken(path)[0], longest, read)
 
 
 def stretches(path: str, read: Callable[[int], object] = bool) -> Iterator[tuple[str, Iterator[bytes]]]:
     """Yield the lines of a trace, as `lines` does, by stretches of parts between which others are missing, each with the
-    name of its first part. A part can be read by itself. `read` hears how many bytes were read of a file, line by line."""
+    name of its first part. A part can be read by itself. `read` is that of `lines`."""
     for parts in _unbroken(path):
         yield parts[0], _unpacked(parts, LINE_MAX, read)
 

@@ -1,4 +1,4 @@
-"""Make steps; rank 0 saves every tenth, and all go on from the last saved one after a restart. Where `hang` is in the
+"""Make steps; rank 0 saves now and then, and all go on from the last saved one after a restart. Where `hang` is in the
 folder, rank 1 stands still, and so do the others, which would wait for it."""
 
 import os
@@ -10,7 +10,8 @@ import takes_a_second  # type: ignore[import-not-found] # noqa: F401
 
 import elastic
 
-STEPS, STEP_S, SAVES_EVERY, SAVE_S = int(sys.argv[1]), 0.05, 10, 0.1
+STEPS, STEP_S, SAVE_S = int(sys.argv[1]), 0.05, 0.1
+SAVES_EVERY = int(os.environ["ELASTIC_BENCHMARK_SAVES_EVERY"])
 folder, rank = Path(os.environ["BENCHMARK_STAGE"]), os.environ["RANK"]
 (folder / f"worker-{os.environ['ELASTIC_BENCHMARK_NODE']}").write_text(str(os.getpid()))
 saved, hung_before = folder / "saved", (folder / "hung").exists()

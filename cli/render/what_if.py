@@ -9,7 +9,7 @@ from typing import Any
 
 from ...adapters.terminal import printable
 from ...core.goodput import BUCKETS, Kind
-from ...core.replay.chronicle import Chronicle, Outside
+from ...core.replay.chronicle import CHECKPOINT, Checkpoints, Outside
 from ...core.sim.programs import Follows, goes_on
 from ...core.sim.what_if import BAD, GOOD, Forecast
 from .goodput import percent, span
@@ -95,7 +95,7 @@ def doubts(replayed: Forecast, supposed: Forecast | None, follows: Follows) -> I
     """Yield what the traces do not tell, and what is assumed instead."""
     for text in _strays(replayed):
         yield f"  doubtful   {text}"
-    for text in _assumed(replayed.chronicle, supposed is not None, follows):
+    for text in _assumed(replayed, supposed is not None, follows):
         yield f"  assumed    {text}"
 
 
@@ -107,7 +107,8 @@ def _strays(replayed: Forecast) -> Iterator[str]:
         yield f"cause {kind.value}: {span(recorded)} recorded, {span(round(mean))} replayed"
 
 
-def _assumed(chronicle: Chronicle, supposes: bool, follows: Follows) -> Iterator[str]:
+def _assumed(replayed: Forecast, supposes: bool, follows: Follows) -> Iterator[str]:
+    chronicle = replayed.chronicle
     failures = sum(each.kind is Outside.FAIL for each in chronicle.incidents)
     if failures:
         comes = {
@@ -121,7 +122,9 @@ def _assumed(chronicle: Chronicle, supposes: bool, follows: Follows) -> Iterator
     if program.first is None and chronicle.is_over:
         does = "goes on where it stopped" if any(map(goes_on, chronicle.spans.values())) else "begins anew"
         yield f"the program tells no steps (elastic.progress): after a restart it {does}"
-    if program.first is not None and not any(each.lost for each in chronicle.spans.values()):
+    if program.checkpoints and replayed.setting.checkpoint_every:
+        yield from _saving(program.checkpoints)
+    elif program.first is not None and not any(each.lost for each in chronicle.spans.values()):
         yield "no restart told its steps: after one the program would do all of them again"
     if any(each.kind is Outside.KILL for each in chronicle.incidents):
         yield "until the loss of a node is noticed, the workers of the others train on, as if they never waited for it"
@@ -129,6 +132,14 @@ def _assumed(chronicle: Chronicle, supposes: bool, follows: Follows) -> Iterator
         yield "the job had not ended: its runs last as long as its traces do"
     elif supposes and not chronicle.has_succeeded:
         yield "no worker succeeded: how much was left to do is not known, so the runs last as long as the traces at most"
+
+
+def _saving(known: Checkpoints) -> Iterator[str]:
+    every = f"each restart begins after the last save; one came each {span(round(1e6 * known.every_s))}"
+    if known.stop_s:
+        yield f"{every}, and stopped the training for {span(round(1e6 * known.stop_s))} (busy span {CHECKPOINT})"
+    else:
+        yield f"{every}, and cost nothing: no worker that told of one was busy with {CHECKPOINT}"
 
 
 def job_data(replayed: Forecast, supposed: Forecast | None, follows: Follows) -> Any:
@@ -143,7 +154,7 @@ def job_data(replayed: Forecast, supposed: Forecast | None, follows: Follows) ->
         "agreeing": replayed.agreeing,
         "ends": [kind.value for kind in chronicle.ends],
         "shares": list(_shares(replayed, supposed)),
-        "assumed": list(_assumed(chronicle, supposed is not None, follows)),
+        "assumed": list(_assumed(replayed, supposed is not None, follows)),
         "doubtful": list(_strays(replayed)),
     }
 

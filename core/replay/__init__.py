@@ -5,6 +5,6 @@ from elastic.core import replay
 chronicle = replay.told(traces)            # what came from outside, and how long things took
 """
 
-from .chronicle import Chronicle, Incident, Outside, Program, Spans, told
+from .chronicle import Checkpoints, Chronicle, Incident, Outside, Program, Spans, told, told_of
 
-__all__ = ["Chronicle", "Incident", "Outside", "Program", "Spans", "told"]
+__all__ = ["Checkpoints", "Chronicle", "Incident", "Outside", "Program", "Spans", "told", "told_of"]

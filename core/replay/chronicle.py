@@ -63,6 +63,8 @@ LATE_S = 0.1
 """A node that found no place in the first round comes so much later than those that did."""
 LEGS_MAX = 1_000
 """The times of the last messages of an agent are kept, of this number."""
+CHECKPOINT = "checkpoint"
+"""The busy span in which a program saves."""
 LAST_BEATS = 3
 """An agent without an end, whose trace stops this many heartbeats before the last one does, was killed. So was one of a job
 that is over, when a link told that it is gone."""
@@ -150,6 +152,18 @@ class Spans:
 
 
 @frozen
+class Checkpoints:
+    """How a program saves. All are means, in seconds."""
+
+    every_s: float
+    """From one save to the next; to the first from the first progress."""
+    stop_s: float
+    """How long a save stops the training: the busy span `checkpoint` of the workers that told of it."""
+    busy_s: float
+    """The time that a save adds to that span of any worker: others may not have it."""
+
+
+@frozen
 class Program:
     """What the program says of its steps."""
 
@@ -163,6 +177,8 @@ class Program:
     """The share of the time of a run, by the name of its busy spans."""
     busy_before: float = 0.0
     """The share of the time before the first progress in which it was busy."""
+    checkpoints: Checkpoints | None = None
+    """None: no worker that tells its steps told of a save."""
 
 
 @frozen
@@ -204,7 +220,12 @@ class Chronicle:
 def told(traces: Iterable[Trace]) -> Chronicle:
     """Return what these traces tell, of all nodes of one job. Traces of ranks are left out. Raises ValueError for those that
     tell too little, and for a job that cannot be run again."""
-    read = (_read(trace) for trace in traces if isinstance(trace.header.machine, Working))  # one is held at a time
+    return told_of((trace.header, trace.steps) for trace in traces)
+
+
+def told_of(streams: Iterable[tuple[Header, Iterable[Step]]]) -> Chronicle:
+    """Return the same for the header and the steps of each trace. A step is taken once, and none is kept."""
+    read = (_read(header, steps) for header, steps in streams if isinstance(header.machine, Working))
     agents = sorted(read, key=lambda agent: (agent.header.wall, agent.header.node))
     if not agents:
         raise ValueError("no trace of an agent")
@@ -475,10 +496,10 @@ class _Agent:
         return now - self.origin
 
 
-def _read(trace: Trace) -> _Agent:
-    now = trace.header.now
-    agent = _Agent(trace.header, follow(trace.header), _Contact(now), now)
-    for step in trace.steps:
+def _read(header: Header, steps: Iterable[Step]) -> _Agent:
+    now = header.now
+    agent = _Agent(header, follow(header), _Contact(now), now)
+    for step in steps:
         before = agent.follower.account.group
         agent.follower, more = take(agent.follower, step)
         agent.entries += more
@@ -683,7 +704,24 @@ def _program(agents: Sequence[_Agent]) -> Program:
         last,
         tuple((name, seconds / total) for name, seconds in sorted(busy.items())) if total else (),
         sum(seconds for seconds, _ in before) / spent if spent else 0.0,
+        _checkpoints(works),
     )
+
+
+def _checkpoints(works: Sequence[Worked]) -> Checkpoints | None:
+    """Return how often the program saves, and what a save takes; None if no worker that tells its steps told of one."""
+    told = [(work, work.saved, work.first) for work in works if work.saved and work.first and work.step is not None]
+    saves, in_round = sum(saved.number for _, saved, _ in told), dict[int, int]()
+    for work, saved, _ in told:
+        in_round[work.round] = max(in_round.get(work.round, 0), saved.number)
+    if not (span := sum(max(saved.at - first.at, 0.0) for _, saved, first in told)):
+        return None
+    stopped, of_all = sum(_saving_s(work) for work, _, _ in told), sum(map(_saving_s, works))
+    return Checkpoints(span / saves, stopped / saves, of_all / sum(in_round.get(work.round, 0) for work in works))
+
+
+def _saving_s(work: Worked) -> float:
+    return dict(work.spans).get(CHECKPOINT, 0.0)
 
 
 def _lived(work: Worked, hung: bool) -> float:

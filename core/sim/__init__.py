@@ -28,7 +28,7 @@ from .sometimes import SOMETIMES
 from .story import QUICK, Backend, Operation, Setting, Story, StoryError, parsed
 from .swarm import DRAWN, Shape
 from .tally import LAWS, Broken, Showed, Tally, showed
-from .what_if import Forecast, Played, Supposition, record, what_if
+from .what_if import Forecast, Played, Supposition, calibration, record, what_if
 
 __all__ = [
     "DRAWN",
@@ -69,6 +69,7 @@ __all__ = [
     "WaitsForever",
     "World",
     "Wrote",
+    "calibration",
     "converges",
     "drawn",
     "one",

@@ -17,8 +17,9 @@ from attrs import define, field
 from ..group.state import SIGKILL, Raised
 from ..properties.facts import Failed
 from ..ranks import assign
-from ..replay.chronicle import Chronicle, Incident, Outside, Spans
+from ..replay.chronicle import CHECKPOINT, Chronicle, Incident, Outside, Spans
 from ..trace.steps import HangEnd, Started, Step
+from ..values import frozen
 from ..work import Mark, Said, Worked, told
 from ..world import Node, World
 from .chance import Choose
@@ -53,6 +54,39 @@ class Bag:
         return self.left.pop(self.choose(len(self.left))) if self.left else 0.0
 
 
+@frozen
+class Pace:
+    """How the steps of a run follow one another. Times are seconds since its first progress, at which one step is done."""
+
+    step_s: float
+    every_s: float = math.inf
+    """From one save to the next."""
+    save_s: float = 0.0
+    """How long a save stops the training."""
+
+    def steps(self, span: float) -> int:
+        """Return how many more steps are done by then."""
+        if not self.step_s:
+            return 0
+        return math.floor((span - self.saving(span)) / self.step_s + 1e-9)
+
+    def lasts(self, steps: int) -> float:
+        """Return how long it takes to do this number of steps."""
+        trains = steps * self.step_s
+        return trains + max(math.ceil(trains / (self.every_s - self.save_s) - 1e-9) - 1, 0) * self.save_s
+
+    def saves(self, span: float) -> int:
+        """Return how many saves are whole by then."""
+        return math.floor(span / self.every_s + 1e-9)
+
+    def saving(self, span: float) -> float:
+        """Return the time that saves have taken by then."""
+        if math.isinf(self.every_s):
+            return 0.0
+        saves = self.saves(span)
+        return saves * self.save_s + max(span - (saves + 1) * self.every_s + self.save_s, 0.0)
+
+
 @define(eq=False)
 class Run:
     """One start of the workers of a node."""
@@ -76,8 +110,21 @@ class Run:
 
 
 @define(eq=False)
+class Reached:
+    """How far the program has come."""
+
+    reached: dict[Node, int] = field(factory=dict)
+    """Node -> the highest step that its workers told."""
+    firsts: dict[int, int] = field(factory=dict)
+    """Round -> the step with which its workers begin."""
+    safe: int | None = None
+    """The last step that is saved, where saves are supposed."""
+
+
+@define(eq=False)
 class Programs:
-    """The workers of all nodes. `standby_s`: how long a start takes whose workers were standbys; None: as recorded."""
+    """The workers of all nodes. `standby_s`: how long a start takes whose workers were standbys; None: as recorded.
+    `every_s`: from one save to the next; None: restarts do as many steps again as recorded ones."""
 
     chronicle: Chronicle
     slots: Mapping[str, str]
@@ -88,16 +135,14 @@ class Programs:
     workers: Workers
     witness: Witness
     standby_s: float | None = None
+    every_s: float | None = None
     hears: Callable[[Process, Step], None] = lambda process, step: None
     """Hears what the agent writes down of its workers."""
     runs: dict[Node, Run] = field(factory=dict)
     """Node -> its last run."""
     all_runs: list[tuple[str, Run]] = field(factory=list)
     """Every run, with its slot."""
-    reached: dict[Node, int] = field(factory=dict)
-    """Node -> the highest step that its workers told."""
-    firsts: dict[int, int] = field(factory=dict)
-    """Round -> the step with which its workers begin."""
+    come: Reached = field(factory=Reached)
     bags: dict[tuple[str, str], Bag] = field(factory=dict)
     due: dict[str, list[Incident]] = field(factory=dict)
     """Slot -> the failures that still come, if they do not follow time."""
@@ -123,6 +168,12 @@ class Programs:
         others = [each.step_s for each in self.chronicle.spans.values() if each.step_s is not None]
         return own if own is not None else sum(others) / len(others) if others else None
 
+    def _pace(self, process: Process) -> Pace:
+        step_s, known = self._step_s(process) or 0.0, self.chronicle.program.checkpoints
+        if self.every_s is None or known is None:
+            return Pace(step_s)
+        return Pace(step_s * (1 - known.stop_s / known.every_s), self.every_s, known.stop_s)
+
     def _start_s(self, process: Process) -> tuple[float, bool]:
         """Return how long it takes to the first progress, and if the workers were standbys."""
         spans, is_cold = self.chronicle.spans.values(), process.node not in self.runs
@@ -137,8 +188,13 @@ class Programs:
         return self._drawn(process, name), name == "standby"
 
     def ready_s(self, process: Process) -> float | None:
-        """Return how long after a notice the workers are ready to leave; None: they never said so."""
-        return self._drawn(process, "readies") if any(each.readies for each in self.chronicle.spans.values()) else None
+        """Return how long after a notice the workers are ready to leave; None: they never said so. Then all have saved."""
+        if not any(each.readies for each in self.chronicle.spans.values()):
+            return None
+        span = self._drawn(process, "readies")
+        if self.every_s is not None:
+            self.future.at(self.future.now + span, self._is_safe, self._step_at)
+        return span
 
     # --- what the simulated agent does with them (`workers.Wrapped`)
 
@@ -154,7 +210,7 @@ class Programs:
             exec_at,
             exec_at + start_s,
             first_step,
-            self.reached.get(process.node),
+            self.come.reached.get(process.node),
             standby,
         )
         self.runs[process.node] = run
@@ -193,15 +249,20 @@ class Programs:
 
     def _first_step(self, process: Process, round: int, first: int) -> int:
         """Return the step with which the workers of this node begin in this round: those of a new agent as the others."""
-        own = self.reached.get(process.node)
-        if own is None and round in self.firsts:
-            return self.firsts[round]
-        reached = max([*self.reached.values(), *self._unwritten()], default=None) if own is None else own
+        if self.every_s is not None:
+            if round not in self.come.firsts:
+                self._is_safe(self._saved_at)
+                self.come.firsts[round] = first if self.come.safe is None else max(first, self.come.safe + 1)
+            return self.come.firsts[round]
+        own = self.come.reached.get(process.node)
+        if own is None and round in self.come.firsts:
+            return self.come.firsts[round]
+        reached = max([*self.come.reached.values(), *self._unwritten()], default=None) if own is None else own
         if reached is None or not any(each.lost for each in self.chronicle.spans.values()):
             step = first
         else:
             step = max(first, reached + 1 - int(self._drawn(process, "lost")))
-        return self.firsts.setdefault(round, step) if own is None else step
+        return self.come.firsts.setdefault(round, step) if own is None else step
 
     def _unwritten(self) -> Iterator[int]:
         """Yield the steps that nobody has written down: those of workers that died with their agent."""
@@ -213,12 +274,32 @@ class Programs:
             ):
                 yield step
 
+    def _is_safe(self, step_at: Callable[[Process, Run, float], int | None]) -> None:
+        """Note the step that all workers of the last round had done, or saved, before they ended, as `step_at` tells."""
+        last, now = max((run.round for run in self.runs.values()), default=None), self.future.now
+        those = [(self.witness.by_node[node], run) for node, run in self.runs.items() if run.round == last]
+        steps = [step_at(process, run, min(run.end_at, run.quiet_at, now)) for process, run in those]
+        known = [step for step in steps if step is not None]
+        if known and len(known) == len(steps):
+            self.come.safe = min(known) if self.come.safe is None else max(self.come.safe, min(known))
+
     def _step_at(self, process: Process, run: Run, at: float) -> int | None:
         """Return the step that the workers have done by then."""
-        step_s, last = self._step_s(process), self.chronicle.program.last
         if run.first_step is None or at < run.first_at:
             return None
-        done = run.first_step + (math.floor((at - run.first_at) / step_s + 1e-9) if step_s else 0)
+        return self._no_later(run, self._pace(process).steps(at - run.first_at))
+
+    def _saved_at(self, process: Process, run: Run, at: float) -> int | None:
+        """Return the step that the workers have saved by then in this run."""
+        pace = self._pace(process)
+        if run.first_step is None or at < run.first_at or not (saves := pace.saves(at - run.first_at)):
+            return None
+        return self._no_later(run, pace.steps(saves * pace.every_s))
+
+    def _no_later(self, run: Run, steps: int) -> int | None:
+        """Return the step of a run after this number of steps: no later one than the last of the program."""
+        assert run.first_step is not None
+        done, last = run.first_step + steps, self.chronicle.program.last
         return done if last is None else min(done, max(last, run.first_step))
 
     def _executed(self, process: Process, run: Run) -> None:
@@ -228,11 +309,10 @@ class Programs:
     def _succeeds_at(self, process: Process, run: Run) -> float:
         """Return when the workers succeed if nothing happens; never, if those that were recorded did not."""
         program, slot = self.chronicle.program, self.slots.get(process.node.slot, "")
-        step_s = self._step_s(process)
         if run.first_step is not None:
             if program.last is None:
                 return math.inf
-            left = max(program.last - run.first_step, 0) * (step_s or 0.0)
+            left = self._pace(process).lasts(max(program.last - run.first_step, 0))
             return run.first_at + left + self._drawn(process, "ends")
         spans = self.chronicle.spans.get(slot) or next(iter(self.chronicle.spans.values()))
         if spans.run_s is None:
@@ -278,10 +358,10 @@ class Programs:
         if self.follows is Follows.NODE:
             left = failure.ran_s - self._ran_s(process.node.slot)
             return run.exec_at + left if left >= 0 else None
-        step_s = self._step_s(process)
-        if failure.step is None or run.first_step is None or step_s is None:
+        if failure.step is None or run.first_step is None or self._step_s(process) is None:
             return run.exec_at + failure.run_s
-        return run.first_at + (failure.step - run.first_step) * step_s if failure.step >= run.first_step else None
+        steps = failure.step - run.first_step
+        return run.first_at + self._pace(process).lasts(steps) if steps >= 0 else None
 
     def _comes(self, process: Process, run: Run, failure: Incident) -> None:
         due = self.due.get(failure.slot, [])
@@ -331,11 +411,11 @@ class Programs:
 
     def _said(self, process: Process, run: Run, began_at: float, now: float) -> Said:
         program, until = self.chronicle.program, min(now, run.quiet_at)
-        spans = tuple((name, share * max(until - began_at, 0.0)) for name, share in program.busy)
+        spans = tuple(self._spans(process, run, began_at, until))
         if not program.speaks or run.first_at > until:
             return Said(spans=spans)
         total, before_s = sum(seconds for _, seconds in spans), program.busy_before * (run.first_at - began_at)
-        step, step_s = self._step_at(process, run, until), self._step_s(process) or 0.0
+        step, pace = self._step_at(process, run, until), self._pace(process)
 
         def mark(at: float) -> Mark:
             lasts = until - run.first_at
@@ -343,11 +423,26 @@ class Programs:
 
         if step is None or run.first_step is None:
             return Said(mark(run.first_at), Mark(), mark(until), spans=spans)
-        self.reached[process.node] = max(self.reached.get(process.node, step), step)
+        self.come.reached[process.node] = max(self.come.reached.get(process.node, step), step)
         passed = max(run.first_step, (run.before or 0) + 1)
-        passed_at = run.first_at + (passed - run.first_step) * step_s
-        last_at = run.first_at + (step - run.first_step) * step_s
-        return Said(mark(run.first_at), mark(passed_at), mark(last_at), run.first_step + 1, step + 1, 0, spans=spans)
+        passed_at = run.first_at + pace.lasts(passed - run.first_step)
+        last_at = run.first_at + pace.lasts(step - run.first_step)
+        said = Said(mark(run.first_at), mark(passed_at), mark(last_at), run.first_step + 1, step + 1, spans=spans)
+        saves, safe = pace.saves(until - run.first_at), self._saved_at(process, run, until)
+        return (
+            said
+            if safe is None
+            else said._replace(saved=safe + 1, saves=saves, saved_at=run.first_at + saves * pace.every_s)
+        )
+
+    def _spans(self, process: Process, run: Run, began_at: float, until: float) -> Iterator[tuple[str, float]]:
+        """Yield the seconds of busy spans by name."""
+        known = self.chronicle.program.checkpoints
+        for name, share in self.chronicle.program.busy:
+            if self.every_s is None or known is None or name != CHECKPOINT:
+                yield name, share * max(until - began_at, 0.0)
+            elif known.stop_s:
+                yield name, self._pace(process).saving(max(until - run.first_at, 0.0)) * known.busy_s / known.stop_s
 
 
 def goes_on(spans: Spans) -> bool:

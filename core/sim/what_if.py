@@ -11,7 +11,7 @@ Each seed draws the times of messages, starts and stops anew, from those that we
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 
 from attrs import define, field
@@ -69,6 +69,8 @@ class Supposition:
     last_call: float | None = None
     nodes: Limits | None = None
     """How many nodes a round has; of these limits nothing else counts."""
+    checkpoint_every: float | None = None
+    """From one save to the next. Each takes as long as in the record, and a restart begins after the last one."""
 
 
 AS_RECORDED = Supposition()
@@ -110,6 +112,7 @@ class Forecast:
 
     chronicle: Chronicle
     played: tuple[Played, ...]
+    setting: Supposition = AS_RECORDED
 
     def mean(self, bucket: str, kind: goodput.Kind | None = None) -> tuple[float, float]:
         """Return the mean time and its standard deviation, in microseconds, of a bucket, or of one cause in it."""
@@ -174,10 +177,39 @@ def what_if(
     follows: Follows = Follows.TIME,
     seeds: int = SEEDS,
     seed: int = 0,
+    ran: Callable[[int], object] = bool,
 ) -> Forecast:
-    """Return what the job comes to under this supposition. Raises Violation, as every simulated run does, and ValueError for
-    a setting that cannot be."""
-    return Forecast(chronicle, tuple(play(chronicle, setting, follows, seed + each) for each in range(seeds)))
+    """Return what the job comes to under this supposition. `ran` hears after each run how many are done. Raises
+    Violation, as every simulated run does, and ValueError for a setting that cannot be."""
+    played = list[Played]()
+    for each in range(seeds):
+        played.append(play(chronicle, setting, follows, seed + each))
+        ran(len(played))
+    return Forecast(chronicle, tuple(played), setting)
+
+
+def calibration(chronicle: Chronicle, supposed: Supposition) -> Supposition:
+    """Return the setting under which the job runs again as it was, before this is supposed of it. Where saves are supposed,
+    it saves as it did, and restarts begin after the last save; else they do as many steps again as the recorded ones. Raises
+    ValueError if the traces do not tell what a save takes."""
+    _are_possible(chronicle, supposed)
+    known = chronicle.program.checkpoints
+    return evolve(AS_RECORDED, checkpoint_every=known.every_s) if known and supposed.checkpoint_every else AS_RECORDED
+
+
+def _are_possible(chronicle: Chronicle, supposed: Supposition) -> None:
+    """Raise ValueError for saves that cannot be supposed."""
+    known, every_s = chronicle.program.checkpoints, supposed.checkpoint_every
+    if every_s is None:
+        return
+    if known is None:
+        raise ValueError(
+            "no trace holds a save, which the program tells by elastic.progress(step) and elastic.saved(step)"
+        )
+    if known.stop_s >= min(known.every_s, every_s):
+        raise ValueError(
+            f"a save each {every_s:.3g} s: one takes {known.stop_s:.3g} s (recorded: one each {known.every_s:.3g} s)"
+        )
 
 
 def play(chronicle: Chronicle, supposed: Supposition, follows: Follows, seed: int) -> Played:
@@ -221,6 +253,7 @@ class Stage:
 
     def __attrs_post_init__(self) -> None:
         chronicle, supposed = self.chronicle, self.supposed
+        _are_possible(chronicle, supposed)
         self.world = world = World(setting_of(chronicle, supposed, self.seed), own=own_of(chronicle, supposed))
         self.slots = dict(zip(chronicle.slots, world.setting.slots, strict=False))
         agents = world.agents
@@ -233,6 +266,7 @@ class Stage:
             agents.workers,
             world.witness,
             supposed.standby_s,
+            supposed.checkpoint_every,
             lambda process, step: self.hears(process, step, None),
         )
         agents.workers.wrapped = self.programs

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from recorded import PROGRAM, SPANS, fails, job, written
+from recorded import PROGRAM, SAVES, SPANS, fails, job, written
 
 from elastic.cli.exit_codes import FAILED, SUCCEEDED
 from elastic.cli.main import run
@@ -18,7 +18,7 @@ from elastic.cli.render.what_if import doubts, rendered
 from elastic.core import sim
 from elastic.core.goodput import Kind
 from elastic.core.rendezvous import Limits
-from elastic.core.replay import Incident, Outside, Program, told
+from elastic.core.replay import Checkpoints, Chronicle, Incident, Outside, Program, told
 from elastic.core.violation import Violation
 
 WhatIf = Callable[..., tuple[int, str]]
@@ -40,6 +40,13 @@ def files(tmp_path: Path) -> list[Path]:
     return [written(tmp_path, trace) for trace in TRACES]
 
 
+def knows(monkeypatch: pytest.MonkeyPatch, chronicle: Chronicle) -> None:
+    """Let the traces tell this, whatever they hold."""
+    monkeypatch.setattr(
+        "elastic.cli.what_if.told_of", lambda streams: [list(steps) for _, steps in streams] and chronicle
+    )
+
+
 def test_a_recorded_job_stands_beside_the_same_job_run_again(what_if: WhatIf, files: Sequence[Path]) -> None:
     code, text = what_if(*files, "--seeds=2")
     assert code == SUCCEEDED
@@ -58,6 +65,37 @@ def test_what_is_supposed_stands_beside_both(what_if: WhatIf, files: Sequence[Pa
     assert text.splitlines()[2].split() == ["bucket", "cause", "recorded", "replayed", "supposed"]
     assert "  supposed   the job ends in 2 of 2 runs; a run lasts " in text
     assert "comes again at the same step, or as long after a start" in text
+
+
+def test_another_interval_between_checkpoints_stands_beside_the_recorded_one(what_if: WhatIf, tmp_path: Path) -> None:
+    traces = sim.record(job(fails(28.0), program=SAVES), sim.Supposition(checkpoint_every=10.0))
+    saved = [written(tmp_path, trace) for trace in traces]
+    code, text = what_if(*saved, "--seeds=1", "--checkpoint-every=2")
+    assert code == SUCCEEDED, text
+    assert (
+        "  assumed    each restart begins after the last save; one came each 10 s, and stopped the training for "
+        in text
+    )
+    _, data = what_if(*saved, "--seeds=1", "--checkpoint-every=2", "--json")
+    (again,) = (each for each in json.loads(data)["shares"] if each["bucket"] == "recomputed")
+    assert again["supposed_micros"] < again["replayed_micros"] / 2
+    assert again["replayed_micros"] == pytest.approx(again["recorded_micros"], rel=0.1)
+
+
+def test_how_far_the_runs_have_come_is_shown(
+    what_if: WhatIf, files: Sequence[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elastic.cli.render.last_line.PLAIN_EVERY_S", 0.0)
+    _, text = what_if(*files, "--seeds=2", "--max-restarts=0")
+    shown = [line for line in text.splitlines() if "of 2 runs" in line or "MiB read" in line]
+    assert "elastic  1 of 2 runs, as it was" in shown and "elastic  2 of 2 runs, supposed" in shown
+    assert "elastic  100.0 % of 0 MiB read" in shown
+
+
+def test_a_line_that_no_agent_wrote_is_named_with_its_file(what_if: WhatIf, files: Sequence[Path]) -> None:
+    files[1].write_bytes(files[1].read_bytes() + b"{}\n")
+    code, text = what_if(*files)
+    assert code == USAGE and f"{files[1]}: line " in text and "is it a trace?" in text
 
 
 def test_the_same_can_be_had_as_data(what_if: WhatIf, files: Sequence[Path]) -> None:
@@ -81,7 +119,7 @@ def test_nothing_is_supposed_of_a_job_that_the_simulator_does_not_know(
     forecast = sim.what_if(unlike, seeds=1)
     assert forecast.off > 0.1
     assert any("not well enough to suppose anything; " in line for line in rendered(forecast, None))
-    monkeypatch.setattr("elastic.cli.what_if.told", lambda traces: list(traces) and unlike)
+    knows(monkeypatch, unlike)
     code, text = what_if(*files, "--seeds=1", "--spares=1")
     assert code == FAILED and "supposed  " not in text
 
@@ -95,6 +133,8 @@ def test_nothing_is_supposed_of_a_job_that_the_simulator_does_not_know(
         ("{0} {1} --seeds=1001", "--seeds=1001: at most 1000 runs"),
         ("{0} {1} --spares=1001", "--spares=1001: at most 1000 spares"),
         ("{0} {1} --ttl=0.001", "a TTL of 0.001 s: a heartbeat each 0.0002 s; 0.01 s to an hour may pass"),
+        ("{0} {1} --checkpoint-every=5", "cannot be supposed: no trace holds a save, which the program tells by"),
+        ("{0} {1} --checkpoint-every=0", "--checkpoint-every=0: write a number of seconds above 0"),
         ("{0} {1} --follows=me", "--follows=me: write one of time, node, program"),
         ("/dev/null", "no header: it is empty, or no trace"),
     ],
@@ -107,7 +147,7 @@ def test_a_mistake_is_one_line(what_if: WhatIf, files: Sequence[Path], arguments
 def test_a_run_that_breaks_a_law_tells_nothing(
     what_if: WhatIf, files: Sequence[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*arguments: object) -> None:
+    def broken(*arguments: object, **more: object) -> None:
         raise Violation("R2", "two worlds of one round")
 
     monkeypatch.setattr("elastic.cli.what_if.forecast", broken)
@@ -121,7 +161,7 @@ def test_a_bucket_that_was_not_recorded_makes_no_number_that_json_lacks(
 ) -> None:
     chronicle = told(TRACES)
     strange = evolve(chronicle, recorded={("spare", Kind.SPARE): sum(chronicle.recorded.values())})
-    monkeypatch.setattr("elastic.cli.what_if.told", lambda traces: list(traces) and strange)
+    knows(monkeypatch, strange)
     code, text = what_if(*files, "--seeds=1", "--json")
     assert code == FAILED and json.loads(text)["off"] is None and "Infinity" not in text
 
@@ -161,5 +201,10 @@ def test_the_doubts_are_printed() -> None:
     assert "when its node's workers have run for as long" in said(running)
     failed = told(sim.record(job(fails(5.0), limits=Limits(2, 2, 0))))
     assert "no worker succeeded: how much was left to do is not known" in said(failed)
+    saves = evolve(SAVES, checkpoints=Checkpoints(10.0, 0.0, 0.0))
+    beside = sim.what_if(job(program=saves), sim.Supposition(checkpoint_every=10.0), seeds=1)
+    assert "and cost nothing: no worker that told of one was busy" in "\n".join(
+        doubts(beside, beside, sim.Follows.TIME)
+    )
     lost = told(sim.record(job(Incident(10.0, Outside.KILL, "south"), Incident(15.0, Outside.START, "south"))))
     assert "until the loss of a node is noticed, the workers of the others train on" in said(lost)

@@ -9,7 +9,7 @@ from elastic.adapters.report.packed_lines import Shape, packed
 from elastic.core.goodput import Kind
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.rendezvous import Limits, Settings
-from elastic.core.replay.chronicle import Chronicle, Incident, Outside, Program, Spans
+from elastic.core.replay.chronicle import Checkpoints, Chronicle, Incident, Outside, Program, Spans
 from elastic.core.trace.lines import encoded
 from elastic.core.trace.steps import Trace
 from elastic.core.world import Endpoint, Profile
@@ -24,6 +24,14 @@ SPANS = Spans(
     step_s=0.25,
 )
 PROGRAM = Program(speaks=True, first=0, last=199)
+SAVES = Program(
+    speaks=True,
+    first=0,
+    last=199,
+    busy=(("checkpoint", 0.05),),
+    checkpoints=Checkpoints(every_s=10.0, stop_s=0.5, busy_s=0.5),
+)
+"""It saves each ten seconds, for half a second."""
 LIMITS = Limits(2, 2, 3)
 GROUP = GroupSettings(grace=5.0, shutdown_timeout=5.0)
 

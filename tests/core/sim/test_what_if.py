@@ -6,15 +6,17 @@ import math
 
 import pytest
 from attrs import evolve
-from recorded import GROUP, PROGRAM, SPANS, fails, job, starts
+from recorded import GROUP, PROGRAM, SAVES, SPANS, fails, job, starts
 from replays import complaints
 
 from elastic.core import replay, sim
 from elastic.core.goodput import Kind
 from elastic.core.rendezvous import FailureLimit, Limits, Settings
-from elastic.core.replay.chronicle import Chronicle, Incident, Outside, Program, Spans
+from elastic.core.replay.chronicle import Checkpoints, Chronicle, Incident, Outside, Program, Spans
 from elastic.core.replay.comparison import replayed
+from elastic.core.sim.programs import Pace
 from elastic.core.sim.what_if import Stage
+from elastic.core.trace.steps import Worked
 
 KILL = Incident(20.0, Outside.KILL, "south")
 BACK = Incident(26.0, Outside.START, "south")
@@ -253,6 +255,105 @@ def test_a_node_that_waits_for_its_store_has_come_all_the_same() -> None:
     told = again(late)
     assert told.recorded["waiting", Kind.FIRST] == pytest.approx(8e6, abs=3e5)
     assert sim.what_if(told, seeds=SEEDS).off <= 0.02
+
+
+# --- saves
+
+
+def saving(*incidents: Incident, every_s: float = 10.0, **more: object) -> Chronicle:
+    """What the traces tell of a job that saved this often."""
+    given = job(*incidents, program=SAVES, **more)  # type: ignore[arg-type]
+    traces = sim.record(given, sim.Supposition(checkpoint_every=every_s), seed=7)
+    assert complaints([replayed(trace) for trace in traces]) == []
+    return replay.told(traces)
+
+
+def again_steps(chronicle: Chronicle, every_s: float) -> list[int]:
+    """How many steps each restart does again, in one run with saves this often."""
+    traces = sim.record(chronicle, sim.Supposition(checkpoint_every=every_s))
+    works = [step for trace in traces for step in trace.steps if isinstance(step, Worked)]
+    return [work.before + 1 - (work.first_step or 0) for work in works if work.before is not None]
+
+
+def test_the_traces_of_a_job_that_saves_tell_how_often_and_what_that_takes() -> None:
+    known = saving(fails(30.0)).program.checkpoints
+    assert known and known.every_s == pytest.approx(10.0)
+    assert known.stop_s == pytest.approx(0.5, rel=0.1) and known.busy_s == pytest.approx(0.5, rel=0.1)
+    assert again(job(fails(30.0))).program.checkpoints is None
+
+
+@pytest.mark.parametrize("incidents", [(), (fails(18.0),), (KILL, BACK), (fails(18.0), fails(37.0, "north"))])
+def test_a_job_that_saves_comes_to_what_was_recorded_where_it_saves_as_it_did(incidents: tuple[Incident, ...]) -> None:
+    told = saving(*incidents)
+    setting = sim.calibration(told, sim.Supposition(checkpoint_every=3.0))
+    assert told.program.checkpoints and setting.checkpoint_every == told.program.checkpoints.every_s
+    forecast = sim.what_if(told, setting, seeds=SEEDS)
+    assert forecast.agreeing == SEEDS and forecast.off <= 0.1
+    assert sim.calibration(told, sim.Supposition(spares=1)) == sim.Supposition()
+
+
+def test_a_restart_does_again_what_was_done_since_the_last_save() -> None:
+    """Steps of 0.2375 s beside saves of 0.5 s; the first progress is some 2 s after the start."""
+    told = saving(fails(30.0))
+    often, seldom, never = (again_steps(told, every_s) for every_s in (2.0, 20.0, 1_000.0))
+    assert {len(each) for each in (often, seldom, never)} == {2}  # both nodes restart
+    assert max(often) <= 2.0 / 0.2375 < min(seldom) <= 20.0 / 0.2375 < min(never)
+    assert min(never) == pytest.approx((30.0 - 2.3) / 0.2375, abs=8)
+
+
+def test_saves_that_come_often_cost_their_own_time_and_seldom_ones_the_steps_of_a_restart() -> None:
+    told = saving(fails(30.0))
+    saves = {every_s: supposed(told, checkpoint_every=every_s) for every_s in (1.0, 5.0, 1_000.0)}
+    busy = {every_s: mean(each, "checkpoint") for every_s, each in saves.items()}
+    lost = {every_s: mean(each, "recomputed") for every_s, each in saves.items()}
+    assert busy[1.0] > 4 * busy[5.0] > busy[1_000.0] == 0.0
+    assert lost[1.0] < lost[5.0] < lost[1_000.0]
+    assert saves[5.0].played[0].lasted < min(saves[1.0].played[0].lasted, saves[1_000.0].played[0].lasted)
+
+
+def test_saves_beside_the_training_cost_nothing() -> None:
+    beside = evolve(SAVES, checkpoints=Checkpoints(10.0, 0.0, 0.0))
+    (played,) = sim.what_if(job(program=beside), sim.Supposition(checkpoint_every=10.0), seeds=1).played
+    assert {bucket for bucket, _ in played.spent}.isdisjoint({"checkpoint"}) and played.is_over
+
+
+def test_a_node_that_comes_for_a_lost_one_begins_where_the_others_do() -> None:
+    told = saving(KILL, BACK)
+    traces = sim.record(told, sim.Supposition(checkpoint_every=4.0))
+    works = [step for trace in traces for step in trace.steps if isinstance(step, Worked)]
+    assert len({work.first_step for work in works if work.round == 1}) == 1
+
+
+def test_a_drain_whose_workers_say_that_they_are_ready_loses_no_step() -> None:
+    """They have saved then, and so have the others. The end of the next round, an upscale, comes without notice."""
+    drain = (Incident(20.0, Outside.NOTICE, "south", 20.0), BACK)
+    told = saving(*drain, limits=Limits(1, 2, 3), spans=evolve(SPANS, readies=(2.0,)))
+    drained, upscaled = again_steps(told, 1_000.0)
+    assert drained <= 4 < 10 < upscaled
+
+
+def test_a_save_takes_time_and_is_whole_when_that_is_over() -> None:
+    pace = Pace(1.0, every_s=10.0, save_s=2.0)
+    assert [pace.steps(span) for span in (0.0, 7.9, 8.0, 9.9, 10.0, 11.0, 20.0)] == [0, 7, 8, 8, 8, 9, 16]
+    assert [pace.saves(span) for span in (9.9, 10.0, 25.0)] == [0, 1, 2]
+    assert [pace.lasts(steps) for steps in (0, 8, 9, 16, 17)] == [0.0, 8.0, 11.0, 18.0, 21.0]
+    assert [pace.saving(span) for span in (8.0, 9.0, 10.0, 19.0)] == [0.0, 1.0, 2.0, 3.0]
+    assert (Pace(0.5).steps(3.0), Pace(0.5).lasts(6), Pace(0.0).steps(9.0), Pace(0.5).saving(9.0)) == (6, 3.0, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("program", "every_s", "complaint"),
+    [
+        (PROGRAM, 5.0, "no trace holds a save, which the program tells by elastic.progress"),
+        (SAVES, 0.5, r"a save each 0\.5 s: one takes 0\.5 s \(recorded: one each 10 s\)"),
+        (evolve(SAVES, checkpoints=Checkpoints(2.0, 2.0, 2.0)), 5.0, "a save each 5 s: one takes 2 s"),
+    ],
+)
+def test_an_interval_is_refused_of_which_nothing_is_known(program: Program, every_s: float, complaint: str) -> None:
+    supposition = sim.Supposition(checkpoint_every=every_s)
+    for refuses in (sim.calibration, sim.what_if):
+        with pytest.raises(ValueError, match=complaint):
+            refuses(job(program=program), supposition)
 
 
 def test_seeds_differ_and_each_gives_the_same_again() -> None:
