@@ -41,7 +41,7 @@ from ..adapters.workers.worker_port import CannotStart
 from ..core.group.state import Drained, Refused, Unawaited
 from ..core.rendezvous.state import successor
 from ..core.world import Node, Why
-from . import places, slurm, tokens
+from . import main, places, slurm, tokens
 from .agent_settings import finished_is_ok, launch_settings, script_program
 from .exit_codes import UNFIT, exit_code
 from .how_to_ask import how_to_ask
@@ -216,7 +216,7 @@ def _launched(
             status.warn(warning)
         parts = spawner and Lent(spawner), orphans, evictions.evict, patience, protection, executor, connection.rounds
         observer = Observers(status, *observers, *([handle] if handle else []))
-        make = partial(_made, settings, clock, observer, options.trace, parts, handle)
+        make = partial(_made, settings, clock, observer, partial(_trace, options.trace, is_alone), parts, handle)
         with CleanUp(failures) as lent:
             if spawner:
                 lent.closes(spawner.close)
@@ -414,12 +414,14 @@ def _relay(connection: AgentConnection, evictions: Evictions, settings: LaunchSe
         return None
 
 
-def _trace(path: str | None) -> Trace:
+def _trace(path: str | None, is_alone: bool, is_first: bool) -> Trace:
+    """Return the trace of an agent. The time of the first one begins with its program, if that runs nothing else."""
+    began_at = main.began_at if is_alone and is_first else None
     if path is None:
-        return NoTrace()
+        return NoTrace(began_at)
     from ..adapters.report.trace_file import TraceFile  # brings the codec, which an agent alone does without
 
-    return TraceFile(path)
+    return TraceFile(path, began_at=began_at)
 
 
 Ran: TypeAlias = tuple[Result, str | None, float | None]
@@ -430,13 +432,13 @@ def _made(
     settings: LaunchSettings,
     clock: Clock,
     observer: Observer,
-    trace: str | None,
+    trace: Callable[[bool], Trace],
     parts: tuple[Any, ...],
     handle: Handle | None,
     backend: Backend,
     node: Node | None = None,
 ) -> Agent:
-    agent = Agent(settings, backend, clock, observer, _trace(trace), *(*parts, node))
+    agent = Agent(settings, backend, clock, observer, trace(node is None), *(*parts, node))
     if handle:
         handle.stops_by(agent.stop)
     return agent

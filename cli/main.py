@@ -6,11 +6,17 @@ import gc
 import os
 import signal
 import sys
+import time
 from importlib import import_module
+
+began_at: float | None = None
+"""When this program began, on the monotonic clock; None: another program runs its commands."""
 
 
 def main() -> None:
     """Run the command line. Until the agent handles signals, SIGINT ends this program without a traceback."""
+    global began_at
+    began_at = time.monotonic()
     _fill_standard_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

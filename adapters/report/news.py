@@ -160,8 +160,8 @@ class Trace(Protocol):
     def begin(
         self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]
     ) -> float:
-        """The node as it is before its first step. Return when that is. Raises CannotTrace; what goes wrong later is told to
-        `lost`, once."""
+        """The node as it is before its first step. Return when its time begins. Raises CannotTrace; what goes wrong later is
+        told to `lost`, once."""
 
     def took(self, function: Callable[..., object], *given: object) -> None:
         """Write down a call of this function of the core: its arguments but for the node's memory, then its answer."""
@@ -171,12 +171,15 @@ class Trace(Protocol):
 
 
 class NoTrace:
-    """A trace that writes nothing."""
+    """A trace that writes nothing. `began_at`: when the time of the node begins; None: with the trace."""
+
+    def __init__(self, began_at: float | None = None) -> None:
+        self._began_at = began_at
 
     def begin(
         self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]
     ) -> float:
-        return clock.now()
+        return clock.now() if self._began_at is None else self._began_at
 
     def took(self, function: Callable[..., object], *given: object) -> None:
         pass

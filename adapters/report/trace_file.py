@@ -60,14 +60,17 @@ class TraceFile:
         end_timeout_s: float = END_TIMEOUT_S,
         pause_s: float = 0.0,
         part_bytes: int = _PART_BYTES,
+        began_at: float | None = None,
     ) -> None:
-        """`pause_s`: steps are written when none has been taken for this long, and those who take them have no hurry."""
+        """`pause_s`: steps are written when none has been taken for this long, and those who take them have no hurry.
+        `began_at`: when the agent's program began, which is the time of the header; None: with the trace."""
         self._path = path
         self._end_timeout_s = end_timeout_s
         self._pause_s = pause_s
         self._ended = threading.Event()
         self._queue_max = queue_max
         self._part_bytes = part_bytes
+        self._began_at = began_at
         self._header: Header | None = None
         self._file: _Parts | None = None
         self._awaits_disk = False
@@ -82,7 +85,7 @@ class TraceFile:
         self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]
     ) -> float:
         self._lost = lost
-        self._header = _header(held, Working(settings), clock)
+        self._header = _header(held, Working(settings), clock, self._began_at)
         self._awaits_disk = True  # before the disk may answer
         try:
             error = once(self._failure, late=self._answered)
@@ -196,8 +199,10 @@ def _refusal(error: OSError) -> str:
     return f"{why(error)}; name a file that can be written to"
 
 
-def _header(held: Held, machine: Working | Calling, clock: Clock) -> Header:
-    times = clock.wall(), clock.now()
+def _header(held: Held, machine: Working | Calling, clock: Clock, began_at: float | None = None) -> Header:
+    wall, now = clock.wall(), clock.now()
+    before_s = 0.0 if began_at is None else max(now - began_at, 0.0)
+    times = wall - before_s, now - before_s
     host = os.uname().nodename
     return Header(NAME, FORMAT, held.node, host, boot(), *times, held.profile, held.nonce, held.settings, machine)
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from jobs import kill
 from launches import MAY_NOT_IDLE, PROGRAMS, Launcher
@@ -9,7 +13,7 @@ from replays import replays
 
 from elastic.core.replay.history import histories
 from elastic.core.replay.timeline import recoveries
-from elastic.core.trace.steps import Started, Worked
+from elastic.core.trace.steps import Started, Worked, step_at
 
 
 @pytest.mark.parametrize("standbys", [False, True])
@@ -55,3 +59,24 @@ def test_a_script_that_says_nothing_has_its_life_in_the_trace(launch: Launcher) 
     (work,) = (step for step in run.trace.steps if isinstance(step, Worked))
     assert (work.round, work.rank, work.first, work.step, work.spans) == (0, 0, None, None, ())
     assert work.began_at < work.ended_at <= work.at
+
+
+SLOW = """
+import sys, time
+from elastic.cli import main
+load = main._load
+def slow():
+    time.sleep(0.5)
+    load()
+main._load = slow
+sys.argv[0] = "elastic"
+main.main()
+"""
+
+
+def test_the_time_of_a_node_begins_with_the_program_of_its_agent(tmp_path: Path) -> None:
+    """Before an agent takes its first step, much is imported, and that may take long on a busy host."""
+    command = [sys.executable, "-c", SLOW, "launch", f"--trace={tmp_path}/", "--no-python", "true"]
+    subprocess.run(command, check=True, capture_output=True)
+    (run,) = replays(tmp_path)
+    assert run.trace.header.now + 0.5 <= step_at(run.trace.steps[0])

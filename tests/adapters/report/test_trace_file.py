@@ -20,7 +20,7 @@ from worlds import LIFE, node, profile
 from elastic.adapters.agent.agent import Agent
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.launch_settings import Kind, LaunchSettings, Logs, Program
-from elastic.adapters.report.news import CannotTrace, News, Remark, TraceLost
+from elastic.adapters.report.news import CannotTrace, News, NoTrace, Remark, TraceLost
 from elastic.adapters.report.trace_file import PARTS_KEPT, TraceFile, later_parts, missing_parts, stretches
 from elastic.adapters.report.trace_file import lines as lines_of
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
@@ -67,6 +67,18 @@ def test_what_is_taken_is_written_behind_a_header(tmp_path: Path, lost: SimpleQu
     assert (header.node, header.profile, header.rendezvous, header.nonce) == (HELD.node, HELD.profile, PAIR, LIFE)
     assert header.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert header.host == os.uname().nodename
+
+
+def test_the_time_of_an_agent_begins_with_its_program(tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]) -> None:
+    program_at = CLOCK.now() - 3.0
+    made = TraceFile(str(tmp_path / "t"), began_at=program_at)
+    assert made.begin(HELD, group.Settings(), CLOCK, lost.put) == pytest.approx(program_at)
+    made.end()
+    (header,) = (trace.header for trace in read(tmp_path / "t"))
+    assert header.now == pytest.approx(program_at)
+    assert CLOCK.wall() - header.wall >= 3.0
+    assert NoTrace(program_at).begin(HELD, group.Settings(), CLOCK, lost.put) == program_at
+    assert NoTrace().begin(HELD, group.Settings(), CLOCK, lost.put) > program_at + 3.0
 
 
 def call_begun(path: Path | str, lost: SimpleQueue[TraceLost | Remark]) -> TraceFile:
