@@ -33,7 +33,7 @@ ROOMS := core adapters cli inprocess
 hash = $(firstword $(shell $(1) | sha256sum))
 PINNED := $(call hash,cat pyproject.toml constraints.txt)
 PACKAGES_MADE := $(VENV)/made-packages-$(PINNED)
-LINKS_MADE := $(VENV)/made-links-$(call hash,{ cat pyproject.toml setup.py; find *.py $(ROOMS) examples -name '*.py' -o -name '*.y*ml' -o -name '*.md' -o -path '*/web/*' | LC_ALL=C sort; })
+LINKS_MADE := $(VENV)/made-links-$(call hash,{ cat pyproject.toml setup.py; find *.py $(ROOMS) examples -name '*.py' -o -name '*.y*ml' -o -name '*.md' -o -name '*.sh' -o -path '*/web/*' | LC_ALL=C sort; })
 
 # ---------------------------------------------------------------------------------------------------------------- set-up
 
@@ -75,7 +75,7 @@ network:  ## iproute2 and iptables, with which tests make hosts of their own
 
 # Neither its daemons nor munge's are started: the tests run daemons of their own.
 .PHONY: slurm
-slurm: setup network  ## the recipes for Slurm on a cluster of two nodes, on this machine; a minute
+slurm: setup network  ## the recipes for Slurm on a cluster of three nodes, on this machine; three minutes
 	@command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v munged >/dev/null || { \
 	  [ -e $(POLICY) ] || { printf '#!/bin/sh\nexit 101\n' >$(POLICY) && chmod +x $(POLICY) && ours=1; }; \
 	  $(APT) update && DEBIAN_FRONTEND=noninteractive $(APT) install -y --no-install-recommends slurm-wlm slurm-client munge; done=$$?; \

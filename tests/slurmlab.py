@@ -1,4 +1,4 @@
-"""A Slurm cluster of two nodes on this machine: munged, slurmctld and two slurmd, each with a network and a name of its own.
+"""A Slurm cluster of three nodes on this machine: munged, slurmctld and three slurmd with a network and a name of their own.
 
 Debian's daemons run as they are, with a configuration in a folder of the test. Nothing of the machine's own /etc is read.
 """
@@ -21,7 +21,7 @@ from netlab import MINE, Host, Network, network
 from processes import comes_true
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "nsenter", "unshare")
-NODES = ("n1", "n2")
+NODES = ("n1", "n2", "n3")
 REQUEUE_PAUSE_S = 2.0
 """Slurm revokes the credentials of a job that it queues again by the second. Until then it starts that job in vain."""
 CONFIGURATION = """\
@@ -61,12 +61,11 @@ class Cluster:
             command, env=self.environment, cwd=self.folder, capture_output=True, text=True, check=True
         ).stdout.strip()
 
-    def submits(self, script: str, folder: Path) -> str:
-        """Queue this script, which runs in that folder; return the number of the job."""
+    def submits(self, script: str, folder: Path, *arguments: str) -> str:
+        """Queue this script with these arguments, which runs in that folder; return the number of the job."""
         (folder / "job.sh").write_text(script)
-        return self.asks(
-            "sbatch", "--parsable", f"--chdir={folder}", f"--output={folder}/output", str(folder / "job.sh")
-        )
+        options = "--parsable", f"--chdir={folder}", f"--output={folder}/output"
+        return self.asks("sbatch", *options, str(folder / "job.sh"), *arguments)
 
     def state(self, job: str) -> str:
         return self.asks("squeue", "--noheader", f"--jobs={job}", "--states=all", "--format=%T")

@@ -1,4 +1,4 @@
-"""The recipes for Slurm run as the pages in docs have them, on a cluster of two nodes (`make slurm`).
+"""The recipes for Slurm run as the pages in docs have them, on a cluster of three nodes (`make slurm`).
 
 They take a minute, most of which Slurm waits before it looks at a job's time. What a recipe asks of a node's devices is left
 out, and its time is shorter: SMALLER.
@@ -27,6 +27,7 @@ SMALLER = {
     "train.py": str(PROGRAMS / "slurm.py"),
 }
 TIMEOUT_S = 150.0
+SPARES = ROOT / "examples/slurm/spares.sh"
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -44,9 +45,14 @@ def recipe(page: str, word: str) -> str:
     """Return the script of a page in which this word stands, for a small cluster."""
     blocks = re.findall(r"(?:^    .*\n)+", (ROOT / "docs" / page).read_text(), re.MULTILINE)
     (script,) = [dedent(block) for block in blocks if "srun" in block and word in block]
+    script = smaller(script)
+    return script if script.startswith("#!") else f"#!/bin/bash\n#SBATCH --nodes=2\n{script}"
+
+
+def smaller(script: str) -> str:
     for large, small in SMALLER.items():
         script = script.replace(large, small)
-    return script if script.startswith("#!") else f"#!/bin/bash\n#SBATCH --nodes=2\n{script}"
+    return script
 
 
 @frozen
@@ -75,8 +81,47 @@ class Job:
         return (self.folder / "output").read_text()
 
 
-def queued(slurm: Cluster, folder: Path, script: str) -> Job:
-    return Job(slurm, folder, slurm.submits(script, folder))
+def queued(slurm: Cluster, folder: Path, script: str, *arguments: str) -> Job:
+    return Job(slurm, folder, slurm.submits(script, folder, *arguments))
+
+
+def hosts(job: Job) -> set[str]:
+    """Return the hosts of the last round that the workers of this job have told of, and none if one is missing."""
+    lines = [line.split() for line in job.told() if line.startswith(f"{job.number}.0 ")]
+    last = max((int(round) for _, round, *_ in lines), default=0)
+    found = {host for _, round, _, _, host, _ in lines if int(round) == last}
+    return found if len(found) == 2 else set()
+
+
+def unfit_of(job: Job) -> str:
+    """Wait for the host that fails; return its name."""
+    bad = job.folder / "bad"
+    assert comes_true(lambda: bad.exists() and bad.read_text() != "", TIMEOUT_S), job.output
+    return bad.read_text()
+
+
+NAMES = {"n1", "n2", "n3"}
+
+
+def test_a_node_that_fails_again_and_again_leaves_and_a_spare_takes_its_place(slurm: Cluster, tmp_path: Path) -> None:
+    job = queued(slurm, tmp_path, smaller(SPARES.read_text()), str(PROGRAMS / "slurm.py"), "fails")
+    fit = NAMES - {unfit_of(job)}
+    assert comes_true(lambda: hosts(job) == fit, TIMEOUT_S), (job.told(), job.output)
+    assert job.ends() == "COMPLETED", job.output
+
+
+def test_a_job_with_too_few_nodes_left_is_queued_again_without_the_one_that_left(
+    slurm: Cluster, tmp_path: Path
+) -> None:
+    """It has no spare, and waits less than ten minutes for one."""
+    script = smaller(SPARES.read_text()).replace("--nodes=3", "--nodes=2").replace("false ", "false,join_timeout=20 ")
+    job = queued(slurm, tmp_path, script, str(PROGRAMS / "slurm.py"), "fails")
+    fit = NAMES - {unfit_of(job)}
+    assert comes_true(lambda: "Submitted batch job " in job.output, TIMEOUT_S), (job.told(), job.output)
+    again = Job(slurm, tmp_path, job.output.partition("Submitted batch job ")[2].split()[0])
+    assert comes_true(lambda: hosts(again) == fit, TIMEOUT_S), (job.told(), job.output)
+    assert again.ends() == "COMPLETED"
+    assert slurm.state(job.number) == "FAILED"
 
 
 @pytest.mark.parametrize("page", ["operate.md", "migrate.md"])

@@ -1,9 +1,14 @@
-"""Tell in `told` who runs where, and go on until the file `go` is there. A drained node saves, and is ready to leave."""
+"""Tell in `told` who runs where, and go on until the file `go` is there. A drained node saves, and is ready to leave.
+
+With an argument the first host of rank 0 writes its name into `bad`, and each worker on it fails.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import elastic
@@ -12,6 +17,12 @@ names = ("TORCHELASTIC_RUN_ID", "ELASTIC_ROUND", "RANK", "WORLD_SIZE", "SLURMD_N
 line = " ".join(os.environ[name] for name in names)
 with open("told", "a") as told:
     told.write(f"{line}\n")
+if sys.argv[1:]:
+    if os.environ["RANK"] == "0":
+        with suppress(FileExistsError), open("bad", "x") as bad:
+            bad.write(os.environ["SLURMD_NODENAME"])
+    if Path("bad").exists() and Path("bad").read_text() == os.environ["SLURMD_NODENAME"]:
+        sys.exit(1)
 while not os.path.exists("go") and not elastic.notice():
     time.sleep(0.05)
 if not os.path.exists("go"):
