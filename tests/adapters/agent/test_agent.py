@@ -31,7 +31,7 @@ from elastic.adapters.report.launch_report import Report, Result, as_json
 from elastic.adapters.report.news import News, Recorded, Seen, Started, Step, SuspectedHang
 from elastic.adapters.report.worker_ends import How
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.notes import FAULTS, REPLIES
+from elastic.adapters.store.notes import FAULTS, REPLIES, EarlyEnds
 from elastic.adapters.store.port import Found, Log, OutOfReach, Place, Shown, spelled
 from elastic.adapters.store.queries import Query, Reply
 from elastic.adapters.workers.child_processes import SubprocessWorkers
@@ -195,6 +195,27 @@ def test_restarts_are_spent_one_by_one_and_each_round_is_a_new_one(environment: 
 
 
 LOADED_WHILE_WORKERS_RUN = ("elastic.core.work", "elastic.adapters.workers.watch.stacks")
+
+
+def test_who_ended_early_in_the_last_round_has_not_ended_in_this_one(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """Worker 0 ends first in round 0, worker 1 in round 1. The other one waits until that is told."""
+    script = (
+        f"[ $ELASTIC_ROUND = $LOCAL_RANK ] && exit 0; cd {tmp_path}; "
+        "while [ ! -e $ELASTIC_ROUND ]; do sleep 0.01; done; exit $LOCAL_RANK"
+    )
+    made = settings(script, restarts=1, environment=environment, local_world_size=2)
+    agent, told = Agent(made, MemoryBackend(MemoryStore(), CLOCK), CLOCK, Notes()), list[EarlyEnds]()
+
+    def tell(early: EarlyEnds) -> None:
+        told.append(early)
+        (tmp_path / str(early.round)).touch()
+
+    agent._effects.workers._tell_early_ends = tell
+    assert ended(agent.run()) == (Ending.SUCCEEDED, Why.DONE)
+    first = {early.round: [rank for rank, _ in early.ends] for early in reversed(told)}
+    assert first == {0: [0], 1: [1]}
 
 
 def test_what_cannot_be_loaded_while_workers_run_costs_no_round(environment: dict[str, str]) -> None:

@@ -242,3 +242,14 @@ def test_an_error_is_told_once_and_costs_the_record_alone(told: Told) -> None:
     (said,) = told.news
     assert isinstance(said, Remark) and "is not told to the store: KeyError: 'a share'" in said.text
     assert not told.teller.end() and told.teller.job(()) is None
+
+
+def test_a_node_that_has_lost_its_seat_puts_its_last_record_at_once(told: Told) -> None:
+    told.teller.sees(running("a b"))
+    told.beats()
+    told.teller.sees(edited(running("a b", "1:2"), "b", Evict(frozenset({A}))))
+    told.time.micros = 5
+    assert told.beats(2) == []
+    told.teller.sees(running("a b"))
+    assert told.teller.end()
+    assert "put" in told.beats() and told.record and told.record.ended

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from processes import unloadable
 
 from elastic.adapters.agent.work_records import WorkRecords
 from elastic.adapters.clock import SystemClock
-from elastic.adapters.workers.messages.progress import VARIABLE
+from elastic.adapters.workers.messages.progress import STEP, VARIABLE
 from elastic.adapters.workers.start.attempts import Attempt
 from elastic.adapters.workers.worker_port import Exit, WorkerSpec
 from elastic.core.ranks import Ranks, WorkerRanks
@@ -162,3 +163,26 @@ def test_the_highest_step_of_all_starts_is_what_was_reached(tmp_path: Path) -> N
         records.begin(begun)
         records.ended(works(begun[0], f"elastic.progress({step})"))
     assert [(work.before, work.step) for work in told] == [(None, 6), (6, 2), (6, 3)]
+
+
+def test_a_worker_is_ahead_in_each_round_anew(tmp_path: Path) -> None:
+    records = WorkRecords(CLOCK, lambda function, work: None)
+    for round in (0, 1):
+        begun = attempts(tmp_path, round)
+        records.begin(begun)
+        exit = works(begun[0], f"elastic.progress({4 + round})")
+        assert records.get_ahead(), f"in round {round}"
+        records.ended(exit)
+
+
+def test_a_worker_that_runs_on_is_ahead_only_of_all_that_was_done_before(tmp_path: Path) -> None:
+    records = WorkRecords(CLOCK, lambda function, work: None)
+    first, second = (attempts(tmp_path, round) for round in range(2))
+    records.begin(first)
+    records.ended(works(first[0], "elastic.progress(9)"))
+    records.begin(second)
+    works(second[0], "elastic.progress(3)")
+    records.move()
+    with open(second[0].spec.environment[VARIABLE], "r+b") as page:
+        os.pwrite(page.fileno(), struct.pack("=Q", 5 + 1), 8 * STEP)
+    assert not records.get_ahead(), "step 9 was done before"

@@ -7,15 +7,21 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from groups import world
 from processes import unloadable
+from worlds import node
 
 from elastic.adapters.agent.watchdogs import Watchdogs
 from elastic.adapters.agent.worker_group import WorkerGroup
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.launch_settings import WatchdogSettings
+from elastic.adapters.store.notes import EarlyEnds
 from elastic.adapters.workers.messages.reports import Report, What
+from elastic.adapters.workers.start.attempts import Attempt
 from elastic.adapters.workers.start_up import StackHandler
+from elastic.adapters.workers.worker_port import WorkerSpec
 from elastic.core.group.state import Exiting
+from elastic.core.ranks import assign
 
 
 class Silent(SimpleNamespace):
@@ -65,3 +71,22 @@ def test_a_worker_that_raised_is_left_to_write_its_traceback_before_it_is_stoppe
     vars(made)["_seen"] = lambda pids, attempts, ends: looked.append((pids, ends))
     made.see()
     assert looked == [({0: 7}, True)]
+
+
+class Quiet(SimpleNamespace):
+    """It does whatever it is told, and nothing of it matters."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *told: None
+
+
+def test_who_ended_early_is_told_again_by_the_ranks_of_the_next_world() -> None:
+    told, ranks = list[EarlyEnds](), assign(world(0))[node("a")]
+    made = group({})
+    made._node, made._ends, made._work = node("a"), cast(Any, Quiet()), cast(Any, Quiet())
+    made._tell_early_ends = told.append
+    spec = WorkerSpec(1, ("x",), {})
+    made._attempts = {1: Attempt(node("a"), "host", 0, ranks, spec, None)}
+    made._ended_when = {1: "12:00"}
+    made.move(world(1))
+    assert told == [EarlyEnds(1, ((1, "12:00"),))]

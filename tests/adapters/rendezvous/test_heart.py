@@ -16,7 +16,7 @@ from worlds import node
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.rendezvous.heart import Heart
 from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
-from elastic.adapters.store.port import OutOfReach
+from elastic.adapters.store.port import BEATS_MAX, OutOfReach
 from elastic.core.world import Node
 
 ANSWER_S = 20.0
@@ -214,3 +214,12 @@ def test_where_a_lease_is_renewed_the_counter_stands_still() -> None:
         assert backend.heartbeats([node("a")]).counters == {node("a"): 1}
     finally:
         heart.stop()
+
+
+def test_the_highest_heartbeat_is_followed_by_the_first() -> None:
+    """What stands there may be forged. Nobody would hear one that is higher."""
+    with beating(NEVER_S) as one:
+        one.backend.heartbeat(node("a"), BEATS_MAX)
+        one.heart.beat()
+        one.beaten.get(timeout=ANSWER_S)
+        assert one.counter() == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import selectors
@@ -263,6 +264,32 @@ def test_a_node_of_which_one_address_leads_nowhere_is_reached_by_the_next() -> N
             made.sendall(spoken(Hello("run", node("b"))))
             calls(driven.links._selector, 1)
             assert driven.links.stand == {node("b"): True}
+
+
+def test_a_node_that_has_said_hello_is_not_late_with_it_afterwards() -> None:
+    with Driven() as driven, driven.connects() as made:
+        made.sendall(spoken(Hello("run", node("b"))))
+        calls(driven.links._selector, 1)
+        driven.clock.at += 2 * HELLO_S
+        driven.passes()
+        assert (driven.links.stand, driven.b.link.tries, driven.b.connect_at) == ({node("b"): True}, 0, math.inf)
+
+
+def test_in_a_silence_a_link_moves_on_from_a_port_that_refuses_though_it_never_stood() -> None:
+    with Driven() as driven:
+        seats = ("a", 9), ("b", driven.port.getsockname()[1]), *((name, 7) for name in "cde")
+        driven.links.follow(state(*seats), is_silent=True)
+        driven.links._wakes()
+        assert not driven.links._is_told_to_stop()
+        for each in "cd":
+            driven.links._watched[node(each)].connect_at = math.inf
+        driven.port.close()
+        driven.is_refused(1)
+        driven.clock.at += AGAIN_S
+        driven.is_refused(2)
+        assert node("e") not in driven.links.stand
+        driven.passes()
+        assert node("e") in driven.links.stand
 
 
 def test_half_a_hello_is_forgotten_with_its_connection(agent: Make) -> None:

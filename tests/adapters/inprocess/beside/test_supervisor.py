@@ -14,7 +14,7 @@ import pytest
 from processes import comes_true
 from worlds import node
 
-from elastic.adapters.inprocess.beside.supervisor import Charge, Supervisor
+from elastic.adapters.inprocess.beside.supervisor import SHORT_LIFE_S, Charge, Supervisor
 from elastic.adapters.inprocess.shared_page import BYE, Bye, Page
 from elastic.core.inprocess.monitoring import Rules
 
@@ -145,7 +145,7 @@ import logging, os, resource, signal, sys
 from contextlib import suppress
 from elastic.adapters.inprocess.gate.alarm import Alarm
 from elastic.adapters.inprocess.shared_page import BYE, NS, Bye, Page
-from elastic.adapters.inprocess.beside.supervisor import Charge, Supervisor
+from elastic.adapters.inprocess.beside.supervisor import SHORT_LIFE_S, Charge, Supervisor
 from elastic.core.inprocess.monitoring import Rules
 from elastic.core.world import Node
 from processes import comes_true
@@ -197,3 +197,19 @@ def test_a_supervisor_that_cannot_start_its_monitor_says_so_in_time_and_leaves_n
             supervisor.start()
         supervisor.close(TIMEOUT_S)
     assert os.listdir("/proc/self/fd") == held
+
+
+def test_a_monitor_that_had_lived_for_long_begins_no_row_of_short_lives() -> None:
+    with closing(Page.new()) as page:
+        supervisor = Supervisor(page, Charge(node("a"), {"relay": "/none", "space": "one"}, Rules(), 1.0))
+        supervisor._tries = 20
+        supervisor.start()
+        try:
+            assert supervisor.pid
+            supervisor._started_at -= SHORT_LIFE_S
+            os.kill(supervisor.pid, signal.SIGKILL)
+            assert comes_true(lambda: supervisor.starts == 2)
+            assert supervisor._tries == 0
+        finally:
+            page.words[BYE] = Bye.SETTLED
+            supervisor.close(TIMEOUT_S)

@@ -136,6 +136,19 @@ def test_code_that_hung_and_gets_on_just_before_it_is_called_back_hung(
     assert [each.splitlines()[0] for each in caplog.messages] == [f"rank 3, iteration 7: {each}" for each in told]
 
 
+def test_a_hang_is_missed_until_its_own_soft_timeout_passes_whatever_else_does() -> None:
+    def hangs_under_a_limit() -> None:
+        on.page.words[SOFT] = 1
+        hangs()
+
+    with stage() as on:
+        late = Late("3", on.gate, on.page)
+        ended = on.ended(hangs_under_a_limit, begun=lambda: on.page.words[SOFT] == 1)
+        for timer, is_missed in ((Timer.UNWIND, True), (Timer.HARD, True), (Timer.SOFT, False)):
+            late.passed(Deadline(timer, ended.token, 2.0), Span.FUNCTION, 7)
+            assert late.has_missed(ended.token) is is_missed
+
+
 def test_each_sentence_names_a_parameter_of_the_wrapper() -> None:
     parameters = {each.name for each in fields(Settings)}
     for timer in CONSEQUENCES:

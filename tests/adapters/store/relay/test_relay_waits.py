@@ -284,3 +284,17 @@ def test_an_error_that_nobody_foresaw_is_told_to_those_who_wait_and_the_next_wai
     finally:
         client.close()
         served.close()
+
+
+def test_a_copy_that_is_looked_at_again_and_again_puts_no_answer_off(store: MemoryStore) -> None:
+    class There(Copying):
+        copies = threading.Event()
+
+    There.copies.set()
+    copy, told = There(store, SystemClock()), list[bytes]()
+    waits, wait = Waits(copy, Encoded(lambda _: None)), Wait(born().token, math.inf, 0.0, told.append)
+    waits._waits.add(wait)
+    waits.look([wait], copy.get)
+    due_at = wait.due_at
+    waits.look([wait], copy.get)
+    assert wait.due_at == due_at < math.inf or told
