@@ -27,6 +27,8 @@ BIN := $(VENV)/bin
 # A mirror that fails for a moment is asked again, and whoever else installs something is waited for.
 AGAIN := "$(CURDIR)/tools/again"
 PIP := $(AGAIN) $(BIN)/pip install -qq --disable-pip-version-check --retries 10 --timeout 60 --constraint constraints.txt
+# To give an environment a pip of its own takes longer than most of what is installed there.
+PIP_OF := $(AGAIN) $(BIN)/pip --python
 APT := $(AGAIN) apt-get -qq -o Acquire::Retries=5 -o DPkg::Lock::Timeout=120
 ROOMS := core adapters cli inprocess
 
@@ -48,11 +50,11 @@ $(BIN)/pip:
 $(PACKAGES_MADE): | $(BIN)/pip
 	$(PIP) $$(grep -E '^(pip|setuptools)==' constraints.txt)
 	$(PIP) $(TORCH) --no-build-isolation --config-settings editable_mode=strict --editable '.[$(EXTRAS)]' $(GROUPS)
-	@rm -f $(VENV)/made-* && touch $@
+	@rm -f $(VENV)/made-* && touch $@ $(LINKS_MADE)
 
 $(LINKS_MADE): | $(PACKAGES_MADE)
-	$(PIP) --no-deps --no-build-isolation --config-settings editable_mode=strict --editable .
-	@rm -f $(VENV)/made-links-* && touch $@
+	@[ -e $@ ] || { $(PIP) --no-deps --no-build-isolation --config-settings editable_mode=strict --editable . && \
+	  rm -f $(VENV)/made-links-* && touch $@; }
 
 # The tests start members of their own on loopback. Debian's package would start one as a service, on etcd's own ports: while it
 # is installed a policy forbids that, and afterwards the service is disabled.
@@ -199,8 +201,8 @@ SKY := skypilot==0.14.1
 
 .PHONY: integration-tools
 integration-tools: setup
-	@[ -e $(INTEGRATIONS_MADE) ] || { $(BIN)/python -m venv --clear .venvs/integrations && \
-	  $(AGAIN) .venvs/integrations/bin/pip install -qq --disable-pip-version-check --retries 10 --timeout 60 \
+	@[ -e $(INTEGRATIONS_MADE) ] || { $(BIN)/python -m venv --clear --without-pip .venvs/integrations && \
+	  $(PIP_OF) .venvs/integrations/bin/python install -qq --disable-pip-version-check --retries 10 --timeout 60 \
 	  --constraint $(INTEGRATIONS_PINNED) $(INTEGRATIONS) && touch $(INTEGRATIONS_MADE); } || \
 	  printf '\n*** no %s: what they say of our examples is SKIPPED\n\n' '$(INTEGRATIONS)' >&2
 
@@ -216,8 +218,8 @@ SITE_PYTHON := .venvs/site/bin/python
 
 .PHONY: site-tools
 site-tools: setup
-	@[ -x .venvs/site/bin/zensical ] || { $(BIN)/python -m venv .venvs/site && \
-	  $(AGAIN) .venvs/site/bin/pip install -qq --disable-pip-version-check --retries 10 --timeout 60 $(SITE); } || \
+	@[ -x .venvs/site/bin/zensical ] || { $(BIN)/python -m venv --without-pip .venvs/site && \
+	  $(PIP_OF) $(SITE_PYTHON) install -qq --disable-pip-version-check --retries 10 --timeout 60 $(SITE); } || \
 	  printf '\n*** no %s: the documentation site is SKIPPED\n\n' '$(SITE)' >&2
 
 .PHONY: docs
