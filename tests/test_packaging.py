@@ -221,6 +221,6 @@ def test_all_that_make_installs_for_the_integrations_is_pinned() -> None:
     tools = ROOT / ".venvs/integrations"
     if not any(tools.glob("made-*")):
         pytest.skip("no TorchX: write make integration-tools")
-    freeze = [sys.executable, "-m", "pip", "--python", tools / "bin/python", "freeze"]
+    freeze = [sys.executable, "-m", "pip", "--python", str(tools / "bin/python"), "freeze"]
     there = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout
     assert dict(line.split("==") for line in there.splitlines()) == pins("tools/integrations.txt")
