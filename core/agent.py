@@ -13,7 +13,6 @@ from typing import Any, TypeAlias, assert_never
 
 from attrs import field
 
-from .evolving import evolve, maker
 from .group import Group, Outcome, Phase, Stopped, transition
 from .group import begin as first_step
 from .group import state as of_group
@@ -21,7 +20,7 @@ from .group.state import Beaten, Command, Refused, Signalled
 from .hangs import out_of_reach
 from .node import acknowledged, asks_for_stacks, farewell, follows, heard, noticed, requested, still_lost, workless
 from .rendezvous import Prepared, RendezvousState, Request, Seen, StoreBack, StoreSilent, Told, handlers
-from .values import frozen
+from .values import evolve, frozen
 from .world import Ending, Life, Node, Verdict, Why, World
 
 ANSWERED_MAX = 1_024
@@ -236,14 +235,13 @@ class Agent:
 
 
 Step: TypeAlias = tuple[Agent, tuple[Effect, ...]]
-_stepped, _born = maker(Stepped), maker(Agent)
 
 
 def _with(agent: Agent, group: Group) -> Agent:
     """Return the agent with this group. Most steps are heartbeats, and change nothing else."""
     a = agent
     first = group, a.puts_stacks, a.state, a.complete, a.world, a.lost, a.silent_since
-    return _born(*first, a.are_settled, a.holds_back, a.suspected, a.answered, a.is_known_to_leave, a.lingers)
+    return Agent(*first, a.are_settled, a.holds_back, a.suspected, a.answered, a.is_known_to_leave, a.lingers)
 
 
 def begin(agent: Agent, at: float) -> Step:
@@ -317,7 +315,7 @@ def _hears(agent: Agent, event: of_group.Event, now: float) -> Step:
     if before.phase is Phase.ENDED:
         return evolve(agent, lingers=False) if isinstance(event, Signalled) else agent, ()
     group, commands = transition(before, event)
-    stepped, after = _stepped(event, before, group, commands), _with(agent, group)
+    stepped, after = Stepped(event, before, group, commands), _with(agent, group)
     if not commands and group.phase is before.phase and type(event) not in _TELLING:
         return after, (stepped,)
     if isinstance(event, of_group.Gone | of_group.Closed):

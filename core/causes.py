@@ -17,8 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from .evolving import evolve
-from .values import frozen
+from .values import evolve, frozen
 from .world import Fault, Node, Origin
 
 SIGABRT = 6

@@ -21,8 +21,7 @@ from typing import TypeAlias
 
 from attrs import Attribute, field
 
-from .evolving import evolve
-from .values import frozen
+from .values import evolve, frozen
 from .world import Node, Stacks
 
 LOOKS = 8

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import accumulate
 
-from .evolving import maker
 from .values import frozen
 from .world import Member, Node, World
 
@@ -50,9 +49,6 @@ class Ranks:
         return len(self.workers)
 
 
-_ranks, _worker_ranks = maker(Ranks), maker(WorkerRanks)
-
-
 def assign(world: World) -> Mapping[Node, Ranks]:
     """Return the ranks of every node of a world. Survivors keep their order, because the world keeps it."""
     members = world.members
@@ -69,7 +65,7 @@ def _by_prefix_sums(members: tuple[Member, ...]) -> Mapping[Node, Ranks]:
     firsts, world_size = _firsts([member.profile.local_world_size for member in members])
     role_firsts, role_sizes = _firsts_by_role(members)
     return {
-        member.node: _ranks(
+        member.node: Ranks(
             group_rank,
             len(members),
             world_size,
@@ -89,7 +85,7 @@ def _identical(members: tuple[Member, ...]) -> Mapping[Node, Ranks]:
     role, size = _shape(members[0])
     world_size = len(members) * size
     return {
-        member.node: _ranks(
+        member.node: Ranks(
             group_rank, len(members), world_size, role, world_size, _workers(size, group_rank * size, group_rank * size)
         )
         for group_rank, member in enumerate(members)
@@ -98,7 +94,7 @@ def _identical(members: tuple[Member, ...]) -> Mapping[Node, Ranks]:
 
 @lru_cache(maxsize=WORKERS_KEPT)
 def _workers(size: int, first: int, role_first: int) -> tuple[WorkerRanks, ...]:
-    return tuple(_worker_ranks(first + local, local, role_first + local) for local in range(size))
+    return tuple(WorkerRanks(first + local, local, role_first + local) for local in range(size))
 
 
 def _firsts(sizes: list[int]) -> tuple[list[int], int]:

@@ -22,9 +22,8 @@ from typing import TypeAlias, assert_never
 from attrs import field
 
 from .backoff import pause_s
-from .evolving import evolve
 from .spans import span
-from .values import frozen
+from .values import evolve, frozen
 
 LOOKS = 8
 """The number of looks without an answer after which a helper is killed, the looks within `still_s`."""

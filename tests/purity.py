@@ -44,13 +44,11 @@ TAKES_ORDER = frozenset(
 FORGETS_ORDER = frozenset("sorted set frozenset len any all sum min max".split()) | SET_METHODS
 
 PAST_THE_FREEZE = frozenset("__setattr__ __delattr__ __setstate__ __dict__".split())
-WRITERS = frozenset("setattr delattr vars cached_property".split())
+WRITERS = frozenset("setattr delattr force_setattr vars cached_property".split())
 ALLOWED: Mapping[tuple[str, str], str] = {
     ("values.py", "names given.__dict__"): "a class that is being made is asked what it defines itself",
     ("properties/law.py", "names vars"): "the laws of a module are read in the order in which they stand there",
-    ("evolving.py", "assigns a __class__"): "a value that is being made gets its own class before anybody else sees it",
-    ("evolving.py", "names object.__setattr__"): "of the twin class, whose values are never seen as such",
-    ("evolving.py", "names object.__delattr__"): "of the twin class, whose values are never seen as such",
+    ("values.py", "names force_setattr"): "a value that is being made gets the fields that are worked out at its birth",
 }
 """(File, complaint) -> why a write past the freeze is none into a value that was made."""
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ...core.evolving import evolve
 from ...core.rendezvous import RendezvousState
+from ...core.values import evolve
 from ...core.world import Life, Node
 from ..clock import Clock
 from ..report.news import Remark, TimeTold

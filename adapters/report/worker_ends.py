@@ -17,10 +17,9 @@ from functools import partial
 from attrs import define
 
 from ...core.causes import echo, is_told, merged
-from ...core.evolving import evolve
 from ...core.group.state import Record
 from ...core.ranks import Ranks
-from ...core.values import frozen
+from ...core.values import evolve, frozen
 from ...core.world import Fault, Node, Origin
 from .. import threads
 from ..disk import Disk, StandsStill
@@ -198,8 +197,8 @@ class WorkerEnds:
                 self._drain(_DRAIN_TIMEOUT_S)
             found = ended.found or read_fault(attempt, ended.exit, self._disk, log_ends)
             rank = attempt.ranks.workers[record.local_rank].rank
-            at = {"round": attempt.round, "rank": rank, "world_size": attempt.ranks.world_size, "when": when}
-            fault = evolve(found, origin=origin, at_s=max(record.died_at, 0.0), **at)
+            at_s, size = max(record.died_at, 0.0), attempt.ranks.world_size
+            fault = evolve(found, origin=origin, at_s=at_s, round=attempt.round, rank=rank, world_size=size, when=when)
             if raised is None:
                 return fault
             if not fault.error_file and raised.message:  # no end tells more than the exception did

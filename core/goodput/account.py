@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from ..evolving import evolve
 from ..group import Group, Phase
 from ..group.state import Closed, Command, Elapsed, End, Event, Over, Record, Refused, Start
 from ..ranks import assign
 from ..rendezvous import Input, Pushed, RendezvousState, Shown
 from ..rendezvous.exchange import ANSWERS, UNANSWERED
-from ..values import frozen
+from ..values import evolve, frozen
 from ..work import Worked
 from ..world import Ending, Node, Why, World
 from .entries import KINDS, Arrival, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros

@@ -12,8 +12,7 @@ from typing import TypeVar, assert_never
 
 from attrs import field
 
-from ..evolving import evolve
-from ..values import frozen
+from ..values import evolve, frozen
 from ..world import Node, Why
 from .entries import KINDS, Arrival, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd
 

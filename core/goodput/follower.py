@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ..evolving import evolve
 from ..group import Group, Phase, begin, transition
 from ..group.state import Heart, Join, Start, Unstartable
 from ..trace.steps import Asked, CallStepped, HangEnd, Header, Started, Step, Stepped, Working
-from ..values import frozen
+from ..values import evolve, frozen
 from ..work import Worked
 from .account import Account, cut, executed, heard, hung, opened, stepped, worked
 from .entries import Entry

@@ -16,10 +16,9 @@ from typing import TypeAlias
 
 from attrs import field
 
-from ..evolving import evolve
 from ..rendezvous import RendezvousState
 from ..rendezvous.state import NODES_MAX
-from ..values import frozen
+from ..values import evolve, frozen
 from ..work import OTHER
 from ..world import COUNT_MAX, SHARES_MAX, Node
 from .book import by_kind

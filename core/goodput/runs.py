@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from ..evolving import evolve
-from ..values import frozen
+from ..values import evolve, frozen
 from ..work import OTHER, Mark, Worked
 from ..world import Node
 from .entries import BUCKETS, Kind, Piece, Reason, micros

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from ..evolving import evolve
+from ..values import evolve
 from ..world import Ending, Generation, Node, Origin, Why, World
 from .state import (
     KILL_S,

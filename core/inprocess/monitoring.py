@@ -15,8 +15,7 @@ from enum import Enum
 from typing import TypeAlias, assert_never
 
 from ..backoff import pause_s
-from ..evolving import evolve
-from ..values import frozen
+from ..values import evolve, frozen
 from .progress_limits import stood_still
 from .state import FIRST_PAUSE_S, LONGEST_PAUSE_S
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ..evolving import evolve
-from ..values import frozen
+from ..values import evolve, frozen
 from .progress_limits import Marks, stood_still
 from .state import Call, deadlines
 from .words import Deadline, Elapsed, Timer

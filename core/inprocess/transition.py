@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ..evolving import evolve
+from ..values import evolve
 from ..world import Ending, Why
 from .exits import REPLACED
 from .settings import NO_MEMORY_MAX, OnInterrupt

@@ -8,8 +8,7 @@ for long, and no node joins a job that it ends. A refusal voids a join too: the 
 
 from __future__ import annotations
 
-from ..evolving import evolve
-from ..values import frozen
+from ..values import evolve, frozen
 from ..world import Ending, Generation, Profile, Why, World
 from .actions import Drain, Outcome, Settled
 from .context import Handler, Held, Operation

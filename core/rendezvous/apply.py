@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
-from ..evolving import evolve
+from ..values import evolve
 from ..world import Ending, Node, Notice, Profile, Verdict, Why
 from .actions import (
     Arrive,

@@ -13,8 +13,7 @@ from functools import reduce
 from typing import TypeAlias, assert_never
 
 from ..backoff import pause_s
-from ..evolving import evolve, maker
-from ..values import frozen
+from ..values import evolve, frozen
 from .actions import Outcome
 from .agenda import Agenda, answered, begun, resumed, submitted
 from .context import Held, Operation
@@ -96,9 +95,6 @@ class Client:
     """The waiter waits. One that waits on an older token is about to tell, since the register has moved on."""
     unanswered: int = 0
     """Questions in a row without an answer."""
-
-
-_born = maker(Client)
 
 
 Step: TypeAlias = tuple[Client, Ask | None, tuple[Notice, ...]]
@@ -205,7 +201,7 @@ def _take(client: Client, fed: Input, now: float) -> _Taken:
 
 
 def _submitted(client: Client, agenda: Agenda) -> Client:
-    return _born(client.held, agenda, client.out, client.asked_at, client.pushed, client.armed, client.unanswered)
+    return Client(client.held, agenda, client.out, client.asked_at, client.pushed, client.armed, client.unanswered)
 
 
 def _begun(client: Client, jitter: float, now: float) -> _Taken:
@@ -213,13 +209,13 @@ def _begun(client: Client, jitter: float, now: float) -> _Taken:
     if not client.agenda.due:
         raise Misfit("a number was drawn, and nothing is due")
     agenda, held, errand = begun(client.agenda, client.held, now, jitter)
-    return _born(held, agenda, errand, now, client.pushed, client.armed, client.unanswered), errand, ()
+    return Client(held, agenda, errand, now, client.pushed, client.armed, client.unanswered), errand, ()
 
 
 def _heard(client: Client, held: Held, now: float) -> _Taken:
     """Take an answer, by which this is what the node remembers."""
     back = (StoreBack(now),) if client.unanswered >= TOLD_AT else ()
-    return _born(held, client.agenda, None, 0.0, client.pushed, client.armed, 0), None, back
+    return Client(held, client.agenda, None, 0.0, client.pushed, client.armed, 0), None, back
 
 
 def _saw(client: Client, shown: Shown | Pushed, sent_at: float, now: float, armed: bool) -> _Taken:
@@ -227,11 +223,11 @@ def _saw(client: Client, shown: Shown | Pushed, sent_at: float, now: float, arme
     before, held = client.held, saw(client.held, shown.state, sent_at, now, shown.here)
     back = (StoreBack(now),) if client.unanswered >= TOLD_AT else ()
     if held.state is before.state:
-        return _born(held, client.agenda, None, 0.0, client.pushed, armed, 0), None, back
+        return Client(held, client.agenda, None, 0.0, client.pushed, armed, 0), None, back
     agenda, errands = client.agenda, _owed(client.agenda.errands, before.state, held.state)
     if errands is not agenda.errands:
         agenda = evolve(agenda, errands=errands)
-    return _born(held, agenda, None, 0.0, client.pushed, armed, 0), None, (*back, *_moved(before, held.state, now))
+    return Client(held, agenda, None, 0.0, client.pushed, armed, 0), None, (*back, *_moved(before, held.state, now))
 
 
 def _owed(errands: Errands, before: RendezvousState | None, after: RendezvousState | None) -> Errands:
@@ -285,7 +281,7 @@ def _decide(client: Client, asked: Question | None, notices: tuple[Notice, ...],
     if agenda.errands.due:
         errand, others = next_due(agenda.errands)
         agenda = evolve(agenda, errands=others)
-        return _born(held, agenda, errand, now, None, client.armed, client.unanswered), errand, notices
+        return Client(held, agenda, errand, now, None, client.armed, client.unanswered), errand, notices
     if agenda.operation is None:
         return client, DRAW if agenda.due else IDLE, notices
     ask: Question
@@ -302,13 +298,13 @@ def _decide(client: Client, asked: Question | None, notices: tuple[Notice, ...],
             return _waits(client, Wait(held.token, now), notices)
         case question:
             ask = question
-    return _born(held, agenda, ask, now, None, client.armed, client.unanswered), ask, notices
+    return Client(held, agenda, ask, now, None, client.armed, client.unanswered), ask, notices
 
 
 def _waits(client: Client, wait: Wait, notices: tuple[Notice, ...]) -> Step:
     if client.armed:
         return client, wait, notices
-    armed = _born(client.held, client.agenda, None, 0.0, None, True, client.unanswered)
+    armed = Client(client.held, client.agenda, None, 0.0, None, True, client.unanswered)
     return armed, Wait(wait.token, wait.until, arm=True), notices
 
 
@@ -316,5 +312,5 @@ def _told(client: Client, operation: Operation, answer: Outcome | Raise, notices
     """Let an operation come to its end. What is due next is asked for when the owner has been told: it may want
     something else first."""
     agenda, held = answered(client.agenda, client.held, answer)
-    after = _born(held, agenda, None, 0.0, None, client.armed, client.unanswered)
+    after = Client(held, agenda, None, 0.0, None, client.armed, client.unanswered)
     return after, DRAW if agenda.due else IDLE, (*notices, Told(operation.handler, answer, held))

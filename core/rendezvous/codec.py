@@ -58,7 +58,6 @@ from .state import (
     Seat,
     Status,
     Token,
-    make_seat,
     note_columns,
 )
 
@@ -451,9 +450,7 @@ def _from_wire(wire: _State) -> RendezvousState:
 def _seat_of(
     profile: Profile, status: Status, order: int, notice: NoticeWire | None, failing: FailingWire | None
 ) -> Seat:
-    return make_seat(
-        status, order, profile, Notice(*notice) if notice else None, Failing(*failing) if failing else None
-    )
+    return Seat(status, order, profile, Notice(*notice) if notice else None, Failing(*failing) if failing else None)
 
 
 class _People(NamedTuple):

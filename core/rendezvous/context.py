@@ -15,8 +15,7 @@ from typing import TypeAlias
 
 from attrs import field
 
-from ..evolving import evolve, maker
-from ..values import frozen
+from ..values import evolve, frozen
 from ..violation import Finding
 from ..world import Ending, Generation, Life, Node, Profile, Why, World, WorldId
 from .actions import Action, Drain, Proposal
@@ -406,10 +405,7 @@ def context(operation: Operation, held: Held, now: float) -> Context:
     state, me = held.state, held.node
     seat = state.seats.get(me) if state is not None else None
     status = seat.status if seat is not None else None
-    return _born(operation, held, now, state, seat, status, me, held.settings, dead(held, now))
-
-
-_born = maker(Context)
+    return Context(operation, held, now, state, seat, status, me, held.settings, dead(held, now))
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from ..evolving import evolve
+from ..values import evolve
 from ..world import Node, World, name_of
 from .state import RendezvousState, Seat, Status, known_as
 

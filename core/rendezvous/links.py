@@ -20,8 +20,7 @@ from itertools import islice
 from typing import TypeAlias, assert_never
 
 from ..backoff import pause_s
-from ..evolving import evolve
-from ..values import frozen
+from ..values import evolve, frozen
 from ..world import Node
 from .state import AWAY, RendezvousState
 

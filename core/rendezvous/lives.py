@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from ..evolving import evolve
-from ..values import frozen
+from ..values import evolve, frozen
 from ..violation import Finding, check
 from ..world import Life
 from .actions import Edit

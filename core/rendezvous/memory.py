@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 
-from ..evolving import evolve
+from ..values import evolve
 from ..violation import Finding, Violation
 from ..world import Life, Node, Profile, Why, WorldId
 from .actions import Proposal

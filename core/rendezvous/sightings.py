@@ -16,8 +16,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import field
 
-from ..evolving import evolve, maker
-from ..values import frozen
+from ..values import evolve, frozen
 from ..world import Node
 from .state import RendezvousState, Seat, Status
 
@@ -57,9 +56,6 @@ class Sightings:
         return max(self.read_at - seen.moved_at, 0.0) if seen and self.read_at is not None else 0.0
 
 
-_seen = maker(Sighting)
-
-
 def observe(
     sightings: Sightings,
     counters: Mapping[Node, int | None],
@@ -88,9 +84,9 @@ def observe(
             seen[node] = last
         elif last and counter is None:
             counts = not last.vouched and now - since >= ttl
-            seen[node] = _seen(None, -math.inf if counts else last.moved_at, last.vouched)
+            seen[node] = Sighting(None, -math.inf if counts else last.moved_at, last.vouched)
         else:
-            seen[node] = _seen(counter, now)
+            seen[node] = Sighting(counter, now)
     aside = {} if stale else {node: last for node, last in sightings.of.items() if node not in counters}
     return Sightings(seen, sent_at, since, aside)
 

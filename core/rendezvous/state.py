@@ -17,7 +17,6 @@ from typing import NamedTuple
 from attrs import Attribute, Factory, field
 
 from ..derived import Memo, beside, derived
-from ..evolving import maker
 from ..values import frozen
 from ..world import COUNT_MAX, NAME_MAX, Generation, Life, Node, Notice, Profile, Verdict, Why, World, WorldId, name_of
 
@@ -123,10 +122,9 @@ class Seat:
 
     def become(self, status: Status) -> Seat:
         """Return the same seat with another status. The end of a round does this for every member."""
-        return make_seat(status, self.order, self.profile, self.notice, self.failing)
+        return Seat(status, self.order, self.profile, self.notice, self.failing)
 
 
-make_seat = maker(Seat)
 _order, _profile = attrgetter("order"), attrgetter("profile")
 
 
@@ -228,7 +226,7 @@ def _read_only(seats: Mapping[Node, Seat]) -> Mapping[Node, Seat]:
     return seats if isinstance(seats, MappingProxyType) else MappingProxyType(seats)
 
 
-@frozen(eq=True)
+@frozen
 class RendezvousState:
     """The register.
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..evolving import evolve
-from ..values import frozen
+from ..values import evolve, frozen
 from ..violation import Finding, Violation
 from ..world import Node, Why
 from .actions import Arrive, Done, Edit, Fail, Finish, Outcome, Proposal, Sync, Together

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from operator import attrgetter, lt
 
-from ..evolving import evolve
+from ..values import evolve
 from ..violation import Finding, check
 from ..world import Ending, Node, Profile, Why
 from .state import AWAY, BASE_MAX, MEMBERS, Ended, Limits, RendezvousState, Seat, Status, status_of

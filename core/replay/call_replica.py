@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 from ..caller import requested
-from ..evolving import evolve
 from ..inprocess import Call, Command, Event, begin, transition
 from ..inprocess.state import Aborting
 from ..inprocess.timers import IDLE, Timers, running
@@ -31,7 +30,7 @@ from ..inprocess.words import (
 )
 from ..rendezvous import Errand, Request
 from ..trace.steps import CallStepped
-from ..values import frozen
+from ..values import evolve, frozen
 from ..world import Endpoint, Profile
 from .difference import same
 
@@ -46,7 +45,7 @@ class Standing:
 
     call: Call
     timers: Timers = IDLE
-    told: tuple[object, ...] = ()
+    told: tuple[Event, ...] = ()
     requests: tuple[Request | Errand, ...] = ()
 
 

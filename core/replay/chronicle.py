@@ -16,7 +16,6 @@ from functools import reduce
 from attrs import define, field
 
 from .. import group
-from ..evolving import evolve
 from ..goodput import (
     Book,
     Entry,
@@ -52,7 +51,7 @@ from ..group.state import (
 from ..rendezvous import Gather, Linked, Look, Observe, Propose, RendezvousState, Restore, Settings, Woke, Write
 from ..rendezvous.exchange import ANSWERS, UNANSWERED
 from ..trace.steps import Asked, HangEnd, Header, Started, Step, Stepped, Trace, Working, step_at
-from ..values import frozen
+from ..values import evolve, frozen
 from ..work import OTHER, Worked
 from ..world import Ending, Node, Profile, Why
 

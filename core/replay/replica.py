@@ -14,7 +14,6 @@ from ..agent import Agent, Effect, Submit
 from ..agent import step as agent_step
 from ..caller import Terms
 from ..caller import heard as heard_by_the_call
-from ..evolving import evolve
 from ..group import Group, Phase
 from ..group.state import (
     Closed,
@@ -50,7 +49,7 @@ from ..rendezvous import (
 )
 from ..rendezvous import step as client_step
 from ..trace.steps import Asked, Calling, CallStepped, HangEnd, Header, Started, Step, Stepped, Worked, Working
-from ..values import frozen
+from ..values import evolve, frozen
 from . import call_replica as of_calls
 from .difference import Differs, same, spelled
 

@@ -31,7 +31,6 @@ from ..agent import (
     begin,
     step,
 )
-from ..evolving import evolve
 from ..group import Group, Phase
 from ..group.state import (
     Beat,
@@ -55,6 +54,7 @@ from ..group.state import (
 )
 from ..properties import facts
 from ..rendezvous import Advance, Errand, Prepared, Request, Seen, Standstill, Violation, join, reserve
+from ..values import evolve
 from ..world import Notice, Profile, Why
 from . import narration, sometimes
 from .chance import Choose

@@ -16,7 +16,6 @@ from attrs import define, field
 
 from .. import agent
 from ..agent import Hung, PutStacks, See, Stands, Suspect, absent
-from ..evolving import evolve
 from ..group import Phase
 from ..group.state import SIGKILL
 from ..hangs import (
@@ -37,6 +36,7 @@ from ..properties.facts import Failed
 from ..properties.law import Law
 from ..ranks import assign
 from ..rendezvous import Status
+from ..values import evolve
 from ..violation import Violation
 from ..world import Node, Stacks, World, WorldId
 from .future import Future

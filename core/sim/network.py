@@ -11,7 +11,6 @@ from typing import Protocol
 
 from attrs import define, field
 
-from ..evolving import maker
 from ..rendezvous import (
     Answer,
     Counted,
@@ -82,7 +81,6 @@ CHANGES = Write | Propose
 WRITES, READS = (Write, Propose, Errand), (Write, Look, Observe)
 DID, UNKNOWN, SILENT = Did(), Unknown(), Silent()
 MISSED = Missed(SILENT)
-_heartbeats, _news = maker(Heartbeats), maker(Pushed)
 
 
 @define
@@ -144,7 +142,7 @@ class Network:
         answer: Answer = DID
         landed = False
         if isinstance(question, Observe):
-            answer = _heartbeats(store.counters(question.nodes, now), store.named)
+            answer = Heartbeats(store.counters(question.nodes, now), store.named)
         elif isinstance(question, Write):
             before, here = store.register, store.here
             if landed := store.set(question, now):
@@ -271,7 +269,7 @@ class Network:
         shown = self.store.shown
         if self.store.format != process.launch.format and shown.state is not None:
             return Missed(self._foreign(process))
-        return _news(shown.state, process.waiter.sent_at, shown.here)
+        return Pushed(shown.state, process.waiter.sent_at, shown.here)
 
     def _changed(self, process: Process, news: Pushed | Missed, shown_at: float) -> None:
         if not self._waiter_waits(process, self._changed, process, news, shown_at):

@@ -15,12 +15,12 @@ from attrs import define, field
 
 from ..causes import choose as chosen
 from ..causes import merged
-from ..evolving import evolve
 from ..group.state import SIGKILL, Exiting, Raised, Record
 from ..properties.facts import Failed, Wrote
 from ..properties.judge import Judge
 from ..properties.law import Law
 from ..rendezvous import Violation
+from ..values import evolve
 from ..world import Fault, Generation, Node, Origin, Why, World, WorldId
 from .chance import Choose, one
 from .future import Future

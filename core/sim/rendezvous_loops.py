@@ -12,7 +12,6 @@ from typing import Protocol, assert_never
 
 from attrs import define, field
 
-from ..evolving import maker
 from ..properties.facts import Decided, GaveUp, Holds, Left, Noted, Operated, Slept, WaitsForever
 from ..properties.law import Law
 from ..rendezvous import (
@@ -95,7 +94,6 @@ ASKS_MAX = 60
 """A process that asks more often than this within a second, and four times for each node, waits for nothing. Where
 heartbeats come more often than once a second, it may ask as much more often."""
 PASSED, WOKE = Passed(), Woke()
-_holds = maker(Holds)
 
 
 @define
@@ -166,7 +164,7 @@ class RendezvousLoops:
             witness.traffic.prompted(process, self.future.now)
         if changes:
             witness.traffic.shows(process, self.future.now)
-            witness.judge.saw(_holds(held, now))
+            witness.judge.saw(Holds(held, now))
             witness.losses.changed(process, before)
             sometimes.changed(witness.counts, process, before)
         if ask is None:

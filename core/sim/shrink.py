@@ -13,7 +13,7 @@ from itertools import chain, combinations, pairwise, takewhile
 
 from attrs import fields
 
-from ..evolving import evolve
+from ..values import evolve
 from .kinds import Kind
 from .run import Run, tell
 from .story import QUICK, SPAN_MAX, Operation, Setting, Story, slot

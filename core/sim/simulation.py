@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..agent import Agent
-from ..evolving import evolve
 from ..group import Group
 from ..properties.judge import Judge, Property
 from ..rendezvous import Client, Drain, Held, Request, Settings, close, drain
 from ..rendezvous.state import AWAY, Seat, successor
+from ..values import evolve
 from ..world import Ending, Endpoint, Life, Node, Notice, Profile, Why
 from ..world import World as RunWorld
 from .agents import Agents

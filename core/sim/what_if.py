@@ -17,13 +17,12 @@ from functools import reduce
 from attrs import define, field
 
 from .. import goodput, group
-from ..evolving import evolve
 from ..goodput import Account, Book, Entry, added, booked, by_kind, closed, opened, took
 from ..group import Group
 from ..rendezvous import Limits, Settings
 from ..replay.chronicle import Chronicle, Incident, Outside, round_ends
 from ..trace.steps import Header, Step, Trace
-from ..values import frozen
+from ..values import evolve, frozen
 from ..world import Node, Notice
 from .chance import mixed, seeded
 from .kinds import Kind
@@ -398,8 +397,8 @@ def _rendezvous(chronicle: Chronicle, supposed: Supposition) -> Settings:
     settings, limits = chronicle.rendezvous, chronicle.rendezvous.limits
     nodes = supposed.nodes or limits
     restarts = limits.max_restarts if supposed.max_restarts is None else supposed.max_restarts
-    sizes = {"min_nodes": nodes.min_nodes, "max_nodes": nodes.max_nodes, "node_unit": nodes.node_unit}
-    changed = evolve(limits, max_restarts=restarts, **sizes)
+    least, most, unit = nodes.min_nodes, nodes.max_nodes, nodes.node_unit
+    changed = evolve(limits, max_restarts=restarts, min_nodes=least, max_nodes=most, node_unit=unit)
     last_call = settings.last_call_timeout if supposed.last_call is None else supposed.last_call
     interval = settings.keep_alive_interval
     if supposed.ttl is not None:

@@ -8,12 +8,12 @@ from typing import Protocol
 
 from attrs import define
 
-from ..evolving import evolve
 from ..group.state import SIGKILL, Checked, Exited, ReadyToLeave, Reaped, Unstartable
 from ..inprocess.exits import CANCELS
 from ..properties.facts import Failed, Moved, Started, Succeeded
 from ..properties.facts import Reaped as NoneLives
 from ..properties.judge import Judge
+from ..values import evolve
 from ..world import Notice, World
 from .chance import Choose, one
 from .future import Future

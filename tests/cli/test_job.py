@@ -83,6 +83,7 @@ def test_a_job_that_gave_up_says_what_each_of_its_rounds_ended_by() -> None:
         "  round 2       b was lost",
         f"  lost          {lost_again('b', 3)}",
     ]
+    assert state.closed
     cancelled = evolve(state, closed=evolve(state.closed, why=Why.OPERATOR))
     assert not any("in a row" in line for line in lines(Job("job", "store", cancelled), cancelled)[1:])
 

@@ -1,8 +1,7 @@
 import attrs
-from attrs import frozen
 
 from elastic.core.derived import Memo, beside, derived
-from elastic.core.evolving import evolve
+from elastic.core.values import evolve, frozen
 
 
 @frozen

@@ -12,11 +12,11 @@ from attrs import frozen
 from plainnode import SOMEBODY, Local, tidy
 from wholenode import Step
 
-from elastic.core.evolving import evolve
 from elastic.core.group import Group
 from elastic.core.rendezvous import Held, RendezvousState, Write, linger
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Found
+from elastic.core.values import evolve
 from elastic.core.world import Verdict, WorldId
 
 

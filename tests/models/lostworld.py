@@ -29,7 +29,6 @@ from walk import News, Turn
 from wholenode import Cost, Nodes, Step
 from wholestate import ABSENT, CRASHED, ENDED, FREE, MAY_BE_FREE, Move, Numbered, Small, itself
 
-from elastic.core.evolving import evolve
 from elastic.core.group import Phase
 from elastic.core.node import acknowledged
 from elastic.core.properties.facts import Started, Wrote
@@ -47,6 +46,7 @@ from elastic.core.rendezvous import (
     join,
     turn,
 )
+from elastic.core.values import evolve
 from elastic.core.world import Ending, Life, Node, Verdict, Why, World, WorldId
 
 

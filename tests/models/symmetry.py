@@ -16,8 +16,8 @@ from plainnode import renamed
 from wholestate import ABSENT, CRASHED, Commit, LateWrite, Numbered, Place, State
 from wholeworld import WholeWorld
 
-from elastic.core.evolving import evolve
 from elastic.core.rendezvous import RendezvousState, Write
+from elastic.core.values import evolve
 from elastic.core.world import Node
 
 Shape: TypeAlias = tuple[int | str, ...]

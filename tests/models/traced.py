@@ -12,7 +12,6 @@ from attrs import define, field, frozen
 from worlds import node, profile
 
 from elastic.core import agent as core
-from elastic.core.evolving import evolve
 from elastic.core.group import Group, transition
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import Beat, Beaten, Exited, Record, RecordUnfit, RecordUnstartable, Start
@@ -56,6 +55,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous.actions import entrants
 from elastic.core.trace.lines import FORMAT, NAME, encoded
 from elastic.core.trace.steps import STEPS, Calling, Header, Step, Trace, Working
+from elastic.core.values import evolve
 from elastic.core.world import Life, Node
 
 PAIR = Settings(Limits(2, 2, 3))

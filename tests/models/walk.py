@@ -14,7 +14,6 @@ from attrs import define, field
 from plainnode import PROFILE, Local, normal
 
 from elastic.core import agent as core
-from elastic.core.evolving import evolve
 from elastic.core.group import Group, Phase
 from elastic.core.group.state import Start
 from elastic.core.properties import group_laws
@@ -48,6 +47,7 @@ from elastic.core.rendezvous import (
     step,
 )
 from elastic.core.rendezvous.agenda import submitted
+from elastic.core.values import evolve
 from elastic.core.violation import check
 from elastic.core.world import Why, WorldId
 

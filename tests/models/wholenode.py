@@ -17,7 +17,6 @@ from plainnode import LIFE, LONG_AGO, PROFILE, Behind, Local, aged, normal, rena
 from walk import News, Normal, Turn, Walk, known
 
 from elastic.core import agent as core
-from elastic.core.evolving import evolve
 from elastic.core.group import Group, Phase
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.group.state import (
@@ -54,6 +53,7 @@ from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Fact
 from elastic.core.rendezvous.sightings import Sighting, Sightings
 from elastic.core.rendezvous.state import later_start
+from elastic.core.values import evolve
 from elastic.core.world import Life, Node
 
 

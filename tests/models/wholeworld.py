@@ -34,7 +34,6 @@ from wholestate import (
     itself,
 )
 
-from elastic.core.evolving import evolve
 from elastic.core.group import Phase
 from elastic.core.rendezvous import (
     Close,
@@ -51,6 +50,7 @@ from elastic.core.rendezvous import (
     verify,
     verify_step,
 )
+from elastic.core.values import evolve
 from elastic.core.world import Ending, Node, Verdict, Why
 
 

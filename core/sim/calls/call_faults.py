@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...evolving import evolve
 from ...inprocess.words import AbortEnded, Deadline, Elapsed, Event, How, Refused, StoreBack, StoreLost, Timer
 from ...rendezvous import Evict, RendezvousState
 from ...rendezvous.lives import outranks
+from ...values import evolve
 from ...violation import Violation
 from ...world import Why
 from . import driver_steps as driver

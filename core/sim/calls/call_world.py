@@ -10,14 +10,13 @@ from typing import Any
 from attrs import Attribute, field
 
 from ...caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, signature
-from ...evolving import evolve
 from ...inprocess import Call, Event
 from ...inprocess import Settings as CallSettings
 from ...inprocess.words import Deadline, How, Outcome, Raised, Span
 from ...rendezvous import Held, Limits, Proposal, RendezvousState, Settings, Write
 from ...rendezvous.agenda import Agenda
 from ...rendezvous.state import NODES_MAX
-from ...values import frozen
+from ...values import evolve, frozen
 from ...world import Endpoint, Life, Node, Party, Profile
 from .gate_words import Page
 

@@ -13,7 +13,6 @@ from operator import is_
 
 from attrs import define, field
 
-from ...evolving import evolve
 from ...inprocess import Settings
 from ...inprocess import timers as of_driver
 from ...inprocess.monitoring import Monitor, Phase, Rules, step, until, woke
@@ -21,6 +20,7 @@ from ...inprocess.timers import IDLE, Timers
 from ...inprocess.words import Span
 from ...properties.law import Strength
 from ...rendezvous import RendezvousState
+from ...values import evolve
 from ...violation import Violation
 from ..chance import Choose, one
 from .call_world import Note, Rank, World

@@ -6,7 +6,6 @@ from functools import partial, reduce
 from typing import assert_never
 
 from ...caller import requested
-from ...evolving import evolve
 from ...inprocess import Call, Command, Phase, begin, deadlines, transition, verify, verify_step, words
 from ...inprocess.words import (
     Abort,
@@ -32,6 +31,7 @@ from ...inprocess.words import (
 )
 from ...rendezvous import Done, RendezvousState, Restore, Together, Write
 from ...rendezvous.agenda import Agenda, submitted
+from ...values import evolve
 from ...world import Profile
 from . import laws
 from .call_world import At, Main, Note, Rank, World, changed, posted, put

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from ...evolving import evolve
 from ...inprocess.words import Interrupted, Terminated
+from ...values import evolve
 from . import (
     call_faults as faults,
 )

@@ -6,8 +6,7 @@ The main thread writes `armed`, `armed_round` and `depth`; the driver writes `wa
 
 from __future__ import annotations
 
-from ...evolving import evolve
-from ...values import frozen
+from ...values import evolve, frozen
 
 
 @frozen

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...evolving import evolve
 from ...inprocess.words import AtomicLeft, How, Span, SpanEnded, ended_as
+from ...values import evolve
 from . import gate_words as gate
 from . import laws
 from .call_world import At, Hang, Main, Note, Rank, World, changed, posted

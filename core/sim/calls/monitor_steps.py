@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...evolving import evolve
 from ...rendezvous import End, Leave
+from ...values import evolve
 from ...violation import Violation
 from ...world import Why
 from .call_world import Note, World, changed

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator
 from attrs import define
 
 from ...caller import Terms
-from ...evolving import evolve
 from ...group import Phase
 from ...group import Settings as GroupSettings
 from ...group.state import SIGKILL
@@ -36,6 +35,7 @@ from ...properties.judge import Judge, Property
 from ...properties.law import Strength
 from ...ranks import assign
 from ...rendezvous import Evict, RendezvousState
+from ...values import evolve
 from ...violation import Finding
 from ...world import Generation, Node, Party, Profile, came_later
 from ...world import World as RunWorld

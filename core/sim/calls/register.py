@@ -13,7 +13,6 @@ from enum import Enum
 from operator import is_
 
 from ...caller import heard
-from ...evolving import evolve
 from ...inprocess.words import Event
 from ...rendezvous import (
     Agenda,
@@ -48,7 +47,7 @@ from ...rendezvous.context import NOBODY, Fact, Found, Proposed, context
 from ...rendezvous.handlers import declare_dead
 from ...rendezvous.memory import saw, unanswered
 from ...rendezvous.sightings import Sighting, Sightings
-from ...values import frozen
+from ...values import evolve, frozen
 from ...world import Node
 from .call_world import JITTER, Rank, Unheard, World
 from .laws import I24, wrote

@@ -9,11 +9,10 @@ from typing import TypeAlias
 from attrs import field
 
 from ...caller import Terms
-from ...evolving import evolve
 from ...inprocess import OnInterrupt, Settings
 from ...policies import Layer, at_most, by, chain, fill_gaps, multiple_of, shift, tree
 from ...properties.law import Strength
-from ...values import frozen
+from ...values import evolve, frozen
 from ...violation import Finding, Violation
 from ..chance import Choose, one, seeded
 from . import call_strength, laws

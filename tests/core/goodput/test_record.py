@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from traced import finished, started
 from worlds import arrived, edited, node, register, running
 
-from elastic.core.evolving import evolve
 from elastic.core.goodput import Kind, NodeRecord, Spent, by_kind, job_time, spent, whole
 from elastic.core.goodput.record import (
     EVERY,
@@ -32,6 +31,7 @@ from elastic.core.goodput.record import (
     took,
 )
 from elastic.core.rendezvous import Arrive, Evict, Leave, RendezvousState
+from elastic.core.values import evolve
 from elastic.core.work import OTHER
 from elastic.core.world import COUNT_MAX, SHARES_MAX, Node
 

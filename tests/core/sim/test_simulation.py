@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from attrs import evolve, fields, frozen
+from attrs import evolve, fields
 from simulated import TWO, at, both_running, hangs, remembers, then, world
 from worlds import reseated
 
@@ -134,7 +134,6 @@ def test_L6_a_process_that_spins_is_seen() -> None:
         made.does(Operation(Kind.START, "a"))
 
 
-@frozen
 class Spins(Group):
     """A group whose timer is always due."""
 
