@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import pytest
 from attrs import evolve
+from msgspec.structs import force_setattr
 from processes import comes_true
 from worlds import arrived, edited, node, profile, register
 
@@ -124,11 +125,11 @@ def short(log: Log[Any], half: int) -> Iterator[None]:
     sizes = log.first, log.last
     try:
         for name in ("first", "last"):
-            object.__setattr__(log, name, half)
+            force_setattr(log, name, half)
         yield
     finally:
         for name, size in zip(("first", "last"), sizes, strict=True):
-            object.__setattr__(log, name, size)
+            force_setattr(log, name, size)
 
 
 def escapes(error: BaseException) -> None:
