@@ -31,9 +31,8 @@ SIMULATOR_ALONE = {"core/rendezvous": 0.57, "core/group": 0.67}
 property, or are of what no simulated world draws, as programs. Directed tests kill those (docs/SAFETY.md)."""
 
 
-def test_each_mutant_and_each_reason_why_a_change_survives_is_about_a_text_that_is_there() -> None:
-    """tools/cosmic.py tries all changes for hours. It would report the change as one without a reason."""
-    assert list(mutation.drifted((*MUTANTS, *mutation.mutants(mutation.CALLS)))) == []
+def test_a_mutant_that_is_no_python_is_found_and_no_reason_why_a_change_survives_stands_twice() -> None:
+    """`make lint` asks so of all mutants. tools/cosmic.py tries all changes for hours: it reports one without a reason."""
     broken = Mutant("no Python", (mutation.Edit("values.py", "from __future__", "from from __future__"),), "")
     assert any("invalid syntax" in line for line in mutation.drifted([broken])), "any test would kill it"
     rows = tomllib.loads(mutation.SURVIVORS.read_text())["survivor"]

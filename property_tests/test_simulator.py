@@ -144,8 +144,10 @@ def history(story: Story) -> list[tuple[int, str, str]]:
 
 
 def test_S12_no_decision_depends_on_what_another_hosts_clock_shows() -> None:
-    for seed in range(40):
-        story = wander(seed, Shape()).story
+    for seed in range(30):
+        run = wander(seed, Shape(nodes=2 + seed % 5))
+        assert run.violation is None, (seed, run.violation)
+        story = run.story
         near = Story(evolve(story.setting, offset=0.0, drift=0.0), story.operations)
         far = Story(evolve(story.setting, offset=1_000_000.0, drift=0.0), story.operations)
         assert history(near) == history(far)
@@ -154,7 +156,7 @@ def test_S12_no_decision_depends_on_what_another_hosts_clock_shows() -> None:
 PROGRAM = """
 from elastic.core.sim.run import wander
 from elastic.core.sim.swarm import Shape
-for seed in range(30):
+for seed in range(12):
     run = wander(seed, Shape(nodes=4), lambda at, who, what: print(at, who, what))
     print(run.story, sorted(run.world.counts.items()))
 """
