@@ -163,7 +163,8 @@ def said(its: Cause, known: Names) -> str:
         case Kind.UPSCALE:
             what = f"upscale ({came})" if came else "upscale"
         case Kind.LOSS:
-            what = f"loss of {', '.join(its.lost) or 'a node'}{f', {came} came' if came else ''}"
+            died = f" ({count(len(its.died), 'agent')} died)" if its.died else ""
+            what = f"loss of {', '.join(its.lost) or 'a node'}{died}{f', {came} came' if came else ''}"
         case Kind.DRAIN if came:
             what = f"drain ({by}), {came} came"
         case Kind.UNKNOWN if its.round is not None:
@@ -237,6 +238,7 @@ def _loss_data(loss: Loss) -> Any:
         "rank": its.rank,
         "lost": list(its.lost),
         "came": [plain(each, Node) for each in its.came],
+        "died": [plain(each, Node) for each in its.died],
         "began": loss.began / 1_000_000,
         "micros": loss.total,
         "buckets": dict(sorted(loss.buckets.items())),

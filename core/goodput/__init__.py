@@ -13,7 +13,21 @@ docs/operate.md lists the buckets and the causes.
 
 from .account import Account, closed, cut, executed, heard, hung, opened, stepped, worked
 from .book import NO_LOSS, Book, Cause, Loss, Share, added, booked, bucket, by_kind, cause, jobs, losses, of_job, share
-from .entries import BUCKETS, KINDS, TRAINING, Arrival, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
+from .entries import (
+    BUCKETS,
+    KINDS,
+    TRAINING,
+    Arrival,
+    Culprit,
+    Death,
+    Entry,
+    Kind,
+    Meeting,
+    Piece,
+    Reason,
+    RoundEnd,
+    micros,
+)
 from .follower import Follower, follow, take, took
 from .ledger import Ledger, kept, whole
 from .record import JobTime, NodeRecord, Spent, job_time, spent
@@ -28,6 +42,7 @@ __all__ = [
     "Book",
     "Cause",
     "Culprit",
+    "Death",
     "Entry",
     "Follower",
     "JobTime",

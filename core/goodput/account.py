@@ -14,12 +14,13 @@ from typing import TypeAlias
 from ..group import Group, Phase
 from ..group.state import Closed, Command, Elapsed, End, Event, Over, Record, Refused, Start
 from ..ranks import assign
-from ..rendezvous import Input, Pushed, RendezvousState, Shown
+from ..rendezvous import Input, Linked, Pushed, RendezvousState, Shown
 from ..rendezvous.exchange import ANSWERS, UNANSWERED
+from ..rendezvous.links import Says
 from ..values import evolve, frozen
 from ..work import Worked
 from ..world import Ending, Node, Why, World
-from .entries import KINDS, Arrival, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
+from .entries import KINDS, Arrival, Culprit, Death, Entry, Kind, Meeting, Piece, Reason, RoundEnd, micros
 from .runs import Run, noted, pieces
 
 
@@ -94,6 +95,8 @@ def heard(account: Account, fed: Input, at: float) -> Taken:
     now, entries = _now(account, at), list[Entry]()
     if isinstance(fed, (*ANSWERS, *UNANSWERED)):
         account = evolve(account, is_silent=isinstance(fed, UNANSWERED))
+    if isinstance(fed, Linked) and fed.says is Says.GONE and account.state is not None:
+        entries.append(Death(account.job, account.state.round, fed.node))
     state = fed.state if isinstance(fed, Shown | Pushed) else None
     if state is not None and state is not account.state:
         entries += _told(account, state)

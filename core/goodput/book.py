@@ -14,7 +14,7 @@ from attrs import field
 
 from ..values import evolve, frozen
 from ..world import Node, Why
-from .entries import KINDS, Arrival, Culprit, Entry, Kind, Meeting, Piece, Reason, RoundEnd
+from .entries import KINDS, Arrival, Culprit, Death, Entry, Kind, Meeting, Piece, Reason, RoundEnd
 
 
 @frozen
@@ -50,6 +50,8 @@ class Book:
     """Job and round -> the nodes that ended it and were drained, by any word. Who joins later no longer sees the notice."""
     arrivals: Mapping[tuple[str, int], frozenset[Node]] = field(factory=dict)
     """Job and round -> the nodes that came for its end."""
+    deaths: Mapping[tuple[str, int], frozenset[Node]] = field(factory=dict)
+    """Job and round -> the nodes whose agents were dead then, as links told."""
     culprits: Mapping[tuple[str, int, Node], Culprit] = field(factory=dict)
     meetings: Mapping[Node, Meeting] = field(factory=dict)
     """Node -> the last job that it met."""
@@ -59,7 +61,7 @@ def booked(entries: Iterable[Entry], shift: int = 0) -> Book:
     """Return the sum of these entries. `shift`: microseconds from the node's clock to one that all nodes share."""
     shares, awaited, began = Counter[Share](), Counter[tuple[str, Node]](), dict[Share, int]()
     ends = dict[tuple[str, int], RoundEnd]()
-    drains, arrivals = (defaultdict[tuple[str, int], frozenset[Node]](frozenset) for _ in range(2))
+    drains, arrivals, deaths = (defaultdict[tuple[str, int], frozenset[Node]](frozenset) for _ in range(3))
     culprits = dict[tuple[str, int, Node], Culprit]()
     meetings = dict[Node, Meeting]()
     for each in entries:
@@ -75,13 +77,15 @@ def booked(entries: Iterable[Entry], shift: int = 0) -> Book:
                     drains[job, round] |= {by}
             case Arrival(job, round, node):
                 arrivals[job, round] |= {node}
+            case Death(job, round, node):
+                deaths[job, round] |= {node}
             case Culprit(job, round, node):
                 culprits[job, round, node] = _first(culprits.get((job, round, node), each), each)
             case Meeting(node):
                 meetings[node] = _last(meetings.get(node, each), each)
             case other:
                 assert_never(other)
-    return Book(shares, began, awaited, ends, drains, arrivals, culprits, meetings)
+    return Book(shares, began, awaited, ends, drains, arrivals, deaths, culprits, meetings)
 
 
 def added(one: Book, other: Book) -> Book:
@@ -93,6 +97,7 @@ def added(one: Book, other: Book) -> Book:
         _merged(one.ends, other.ends, _surer),
         _merged(one.drains, other.drains, frozenset.__or__),
         _merged(one.arrivals, other.arrivals, frozenset.__or__),
+        _merged(one.deaths, other.deaths, frozenset.__or__),
         _merged(one.culprits, other.culprits, _first),
         _merged(one.meetings, other.meetings, _last),
     )
@@ -165,6 +170,8 @@ class Cause:
     rank: int | None = None
     lost: tuple[str, ...] = ()
     came: tuple[Node, ...] = ()
+    died: tuple[Node, ...] = ()
+    """Of a loss: the nodes whose agents were dead, as links told. Others fell silent, or their peers' traces are missing."""
 
 
 def bucket(book: Book, share: Share) -> str:
@@ -187,7 +194,8 @@ def cause(book: Book, share: Share) -> Cause:
     if end.why is Why.LEFT and end.by in book.drains.get(place, ()):
         kind = Kind.DRAIN
     came = sorted(book.arrivals.get(place, ())) if kind in (Kind.UPSCALE, Kind.LOSS, Kind.DRAIN) else ()
-    return Cause(kind, *place, end.by, lost=end.lost if kind is Kind.LOSS else (), came=tuple(came))
+    died = sorted(book.deaths.get(place, ())) if kind is Kind.LOSS else ()
+    return Cause(kind, *place, end.by, lost=end.lost if kind is Kind.LOSS else (), came=tuple(came), died=tuple(died))
 
 
 def _hung(book: Book, share: Share) -> bool:

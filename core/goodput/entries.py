@@ -153,6 +153,15 @@ class Arrival:
 
 
 @frozen
+class Death:
+    """A link told this node that the agent of another one, and its workers, are dead: in this round."""
+
+    job: str
+    round: int
+    node: Node
+
+
+@frozen
 class Meeting:
     """This node met the register of this job, as the n-th one."""
 
@@ -161,4 +170,4 @@ class Meeting:
     number: int
 
 
-Entry: TypeAlias = Piece | RoundEnd | Culprit | Arrival | Meeting
+Entry: TypeAlias = Piece | RoundEnd | Culprit | Arrival | Death | Meeting

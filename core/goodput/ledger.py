@@ -66,6 +66,7 @@ def _settled(book: Book, account: Account) -> Book:
         began,
         ends={key: each for key, each in book.ends.items() if is_open(*key)},
         drains={key: each for key, each in book.drains.items() if is_open(*key)},
+        deaths={key: each for key, each in book.deaths.items() if is_open(*key)},
         arrivals={key: each for key, each in book.arrivals.items() if is_open(*key)},
         culprits={key: each for key, each in book.culprits.items() if is_open(*key[:2])},
         meetings=book.meetings,

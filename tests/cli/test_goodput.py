@@ -103,6 +103,7 @@ def test_the_same_as_data_is_in_whole_microseconds_and_adds_up(goodput: Goodput,
         "rank": 1,
         "lost": [],
         "came": [],
+        "died": [],
         "began": pytest.approx(1100.3),
         "micros": 470_000,
         "buckets": 470_000,
@@ -247,6 +248,10 @@ def test_a_trace_that_comes_twice_is_a_mistake(goodput: Goodput, tmp_path: Path)
         (Cause(Kind.UPSCALE, "j", 2, B, came=(A, B)), "upscale (a, gpu-02), in round 2"),
         (Cause(Kind.LOSS, "j", 2, B, lost=("gpu-03", "gpu-04")), "loss of gpu-03, gpu-04, in round 2"),
         (Cause(Kind.LOSS, "j", 2, B), "loss of a node, in round 2"),
+        (
+            Cause(Kind.LOSS, "j", 2, B, lost=("gpu-03", "gpu-04"), died=(A,)),
+            "loss of gpu-03, gpu-04 (1 agent died), in round 2",
+        ),
         (Cause(Kind.LOSS, "j", 2, B, lost=("gpu-03",), came=(A, B)), "loss of gpu-03, a, gpu-02 came, in round 2"),
         (Cause(Kind.DRAIN, "j", 2, A, came=(B,)), "drain (a), gpu-02 came, in round 2"),
         (

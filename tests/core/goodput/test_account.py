@@ -13,6 +13,7 @@ from elastic.core.goodput import (
     Account,
     Arrival,
     Culprit,
+    Death,
     Entry,
     Kind,
     Meeting,
@@ -30,7 +31,8 @@ from elastic.core.goodput import (
 )
 from elastic.core.group import Group, Settings, begin, transition
 from elastic.core.group.state import Beaten, Checked, Closed, Elapsed, Event, Exited, Gone, Over, Reaped, Signalled
-from elastic.core.rendezvous import Counted, Drain, End, Evict, Leave, Pushed, RendezvousState, Shown, Silent
+from elastic.core.rendezvous import Counted, Drain, End, Evict, Leave, Linked, Pushed, RendezvousState, Shown, Silent
+from elastic.core.rendezvous.links import Says
 from elastic.core.rendezvous.state import Status
 from elastic.core.work import Worked
 from elastic.core.world import Ending, Life, Notice, Verdict, Why
@@ -184,6 +186,13 @@ def test_a_node_waits_for_the_store_while_that_is_silent() -> None:
     account, first = heard(reading.account, Silent(), 2.0)
     account, more = heard(account, Counted(1), 4.0)
     assert seconds(Reading(account, 0, (*reading.entries, *first, *more)))[-1] == ("waiting", Kind.STORE, 2.0)
+
+
+def test_a_link_tells_that_the_agent_of_another_node_is_dead() -> None:
+    reading = told(running("a b", "2", 3), 1.0)
+    assert heard(opened(A, 0.0), Linked(B, Says.GONE, None), 1.0)[1] == ()
+    found = [heard(reading.account, Linked(B, says, 1.0), 3.0)[1] for says in (Says.SUSPECT, Says.GONE)]
+    assert found == [(), (Death("life", 0, B),)]
 
 
 def test_a_node_that_begins_before_its_store_does_waits_for_its_first_start() -> None:

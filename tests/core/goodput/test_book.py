@@ -15,6 +15,7 @@ from elastic.core.goodput import (
     Book,
     Cause,
     Culprit,
+    Death,
     Entry,
     Kind,
     Meeting,
@@ -92,6 +93,12 @@ def test_an_upscale_names_who_came() -> None:
     assert of(3, Arrival("job", 3, C), end, Arrival("job", 3, B), Arrival("job", 2, A)).came == (B, C)
     failed = RoundEnd("job", 3, Why.FAILED, A)
     assert of(3, failed, Arrival("job", 3, B)).came == ()
+
+
+def test_a_loss_names_the_agents_of_which_links_told_that_they_are_dead() -> None:
+    lost, deaths = RoundEnd("job", 3, Why.LOST, A, ("gpu-07", "gpu-08")), [Death("job", 3, C), Death("job", 2, B)]
+    assert of(3, lost, *deaths).died == of(3, *deaths, deaths[0], lost).died == (C,)
+    assert of(3, RoundEnd("job", 3, Why.FAILED, A), *deaths).died == ()
 
 
 def test_a_loss_and_a_drain_name_who_came_in_the_place_of_the_node() -> None:
@@ -191,4 +198,4 @@ def test_a_node_belongs_to_the_last_job_that_it_met() -> None:
 
 
 def test_each_entry_can_be_booked() -> None:
-    assert set(get_args(Entry)) == {Piece, RoundEnd, Culprit, Arrival, Meeting}
+    assert set(get_args(Entry)) == {Piece, RoundEnd, Culprit, Arrival, Death, Meeting}
