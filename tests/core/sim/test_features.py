@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from itertools import combinations
 
 import pytest
@@ -18,17 +19,23 @@ from elastic.core.sim.tally import Tally, showed
 SETTINGS = 3_000
 
 
+@cache
+def drawn() -> tuple[tuple[str, ...], ...]:
+    """Return the features of each of the settings that are drawn."""
+    return tuple(tuple(features_of(setting(seeded(seed), Shape()))) for seed in range(SETTINGS))
+
+
 def test_every_pair_of_features_meets_in_three_thousand_settings() -> None:
     met = Counter[tuple[str, str]]()
-    for seed in range(SETTINGS):
-        met.update(combinations(features_of(setting(seeded(seed), Shape())), 2))
+    for features in drawn():
+        met.update(combinations(features, 2))
     assert [pair for pair in PAIRS if not met[pair]] == []
     assert met.keys() <= {*PAIRS}
 
 
 def test_a_feature_is_drawn_as_often_as_the_table_says() -> None:
     """A patient world is a long one, too."""
-    seen = Counter(name for seed in range(SETTINGS) for name in features_of(setting(seeded(seed), Shape())))
+    seen = Counter(name for features in drawn() for name in features)
     for name, feature in FEATURES.items():
         odds = 1 / feature.one_in + (name == "long") / FEATURES["patient"].one_in
         spread = (SETTINGS * odds * (1 - odds)) ** 0.5
