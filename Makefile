@@ -111,7 +111,13 @@ BEYOND_CORE := $(PYTEST) --ignore=tests/core --durations=25
 # ones wait. It ends with pytest's closing line: the last thing that CI reads.
 .PHONY: checks
 checks: setup etcd network browser promtool
-	@$(MAKE) --jobs=2 --output-sync core-fast lint types imports docs integration-tools
+	@$(MAKE) --jobs=2 --output-sync core-fast lint types imports docs integration-tools test-bytecode
+
+# pytest compiles each test with its assertions spelled out, and keeps that. On a fresh clone all runners would do it at once.
+.PHONY: test-bytecode
+test-bytecode: setup
+	@ls tests/__pycache__/test_style.*-pytest-*.pyc >/dev/null 2>&1 || \
+	  $(BIN)/pytest --quiet --collect-only --ignore=tests/core >/dev/null || true
 
 .PHONY: test
 test: checks  ## after each change: lint, types, imports, core-fast, docs, then every test that is not long
