@@ -125,11 +125,11 @@ def short(log: Log[Any], half: int) -> Iterator[None]:
     sizes = log.first, log.last
     try:
         for name in ("first", "last"):
-            force_setattr(log, name, half)
+            force_setattr(log, name, half)  # type: ignore[arg-type]  # a struct, where it runs
         yield
     finally:
         for name, size in zip(("first", "last"), sizes, strict=True):
-            force_setattr(log, name, size)
+            force_setattr(log, name, size)  # type: ignore[arg-type]  # a struct, where it runs
 
 
 def escapes(error: BaseException) -> None:
