@@ -23,7 +23,7 @@ import statistics
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.abc import MetaPathFinder
@@ -276,17 +276,17 @@ def told(story: str) -> Answer:
     return {"number": violation.number, "fact": str(violation)} if violation else {}
 
 
-def shape(seed: int) -> Any:
-    """Return the shape of the search's run with this seed. Every second one has two given features, each pair in turn: by
-    chance some pairs meet in few runs."""
+def shape(seed: int, features: Sequence[str] = ()) -> Any:
+    """Return the shape of the search's run with this seed. Its world has these features. Every second one has two more, each
+    pair in turn: by chance some pairs meet in few runs."""
     from elastic.core.sim.features import PAIRS
     from elastic.core.sim.swarm import Shape
 
     wanted = PAIRS[seed // 2 % len(PAIRS)] if seed % 2 else ()
-    return Shape(nodes=2 + seed % 5, features=frozenset(wanted))
+    return Shape(nodes=2 + seed % 5, features=frozenset((*wanted, *features)))
 
 
-def searched(runs: int, finds: int) -> Answer:
+def searched(runs: int, finds: int, features: Sequence[str] = ()) -> Answer:
     """Return the shortest of the first `finds` stories that break something."""
     from elastic.core.sim.run import wander
     from elastic.core.sim.shrink import shrunk
@@ -294,7 +294,7 @@ def searched(runs: int, finds: int) -> Answer:
     best: Answer = {}
     found = 0
     for seed in range(runs):
-        run = wander(seed, shape(seed))
+        run = wander(seed, shape(seed, features))
         if run.violation is None:
             continue
         first = {"seed": seed, "steps": run.world.steps} if not found else {}
@@ -376,14 +376,16 @@ def check(those: Iterable[Mutant]) -> Iterator[Answer]:
         yield {"mutant": mutant.name} | in_a_mutant(mutant, killed, CHECK_S)
 
 
-def search(those: Iterable[Mutant], runs: int, finds: int, record: bool) -> Iterator[Answer]:
-    """Yield the story found for each mutant; `record` also writes it down."""
+def search(
+    those: Iterable[Mutant], runs: int, finds: int, record: bool, features: Sequence[str] = ()
+) -> Iterator[Answer]:
+    """Yield the story found for each mutant, in worlds that have these features; `record` also writes it down."""
     warm()
     for mutant in those:
 
         def mutated(mutant: Mutant = mutant) -> Answer:
             mutate(sources(mutant))
-            return searched(runs, finds)
+            return searched(runs, finds, features)
 
         began = time.monotonic()
         answer = in_a_fork(mutated)
@@ -482,6 +484,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--finds", type=int, default=FINDS)
     parser.add_argument("--record", action="store_true")
+    parser.add_argument(
+        "--with", nargs="*", default=(), metavar="FEATURE", dest="features", help="of the worlds searched"
+    )
     asked = parser.parse_args()
     those = [each for each in mutants() if not asked.only or each.name in asked.only or each.slug in asked.only]
     if asked.what == "drift":
@@ -489,7 +494,9 @@ def main() -> None:
     if asked.what == "table":
         DOCUMENT.write_text(document(those))
         return
-    answers = check(those) if asked.what == "check" else search(those, asked.runs, asked.finds, asked.record)
+    answers = (
+        check(those) if asked.what == "check" else search(those, asked.runs, asked.finds, asked.record, asked.features)
+    )
     alive = list[str]()
     for mutant, answer in zip(those, answers, strict=True):
         print(json.dumps(answer), flush=True)

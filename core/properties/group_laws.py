@@ -22,6 +22,7 @@ from ..group.state import (
     Checked,
     Close,
     Command,
+    Drain,
     Elapsed,
     End,
     Event,
@@ -74,7 +75,7 @@ def G1(judge: Judge, it: Stepped) -> Answers:
 
 @law("a group joins", Stepped)
 def G2(judge: Judge, it: Stepped) -> Answers:
-    """No node joins with a worker alive, except into MOVING, and no drained one joins."""
+    """No node joins with a worker alive, except into MOVING, and none that is drained, or knows the verdict."""
     after, kinds = it.after, it.kinds
     if Join in kinds:
         yield ARMED
@@ -82,6 +83,8 @@ def G2(judge: Judge, it: Stepped) -> Answers:
         yield f"joins while workers {sorted(after.running)} live"
     if Join in kinds and after.deadline:
         yield "joins though it is drained"
+    if Join in kinds and after.verdict:
+        yield "joins a job that is over"
 
 
 @law("a group with a check joins, or is checked again", Stepped)
@@ -341,6 +344,56 @@ def _begins_anew(it: Stepped) -> bool:
     return began_at is not None and it.after.stop.at != began_at and not isinstance(it.event, Signalled)
 
 
+@law("workers are being stopped", Stepped)
+def G13(judge: Judge, it: Stepped) -> Answers:
+    """Workers that are stopped are asked to end once, and what they started hears of it 1 s before they are killed, if they
+    have longer than that; at the fence they are killed; and a node that has left waits for the register no more."""
+    before, event, after = it.before, it.event, it.after
+    if after.phase in _ENDS and after.running:
+        yield ARMED
+    if fences(before, event, after) and Signal(SIGKILL) not in it.commands:
+        yield "does not kill its workers at the fence"
+    if before.phase in _ENDS and isinstance(event, Elapsed) and any(_asks_again(before, each) for each in it.commands):
+        yield "asks workers to end that were asked before"
+    if after.running and any(after.until is None or after.until > due for due in _dues(after)):
+        yield "looks at its workers too late for the fence, or for what they started"
+    if before.phase is after.phase is Phase.LEAVING and _is_shown(before) and not _is_shown(after):
+        yield "forgets that it has left"
+
+
+_ENDS = (Phase.STOPPING, Phase.LEAVING)
+
+
+def _asks_again(before: Group, command: Command) -> bool:
+    """Return True if this asks workers to end that were not spared when the others were."""
+    if not isinstance(command, Signal) or command.signum != SIGTERM or command.children:
+        return False
+    return bool(before.running - (command.spared or frozenset()) - before.spared)
+
+
+def _dues(group: Group) -> Iterator[float]:
+    """Yield when the workers of this group are to be killed for the fence, and when what they started is to hear of it."""
+    stop, fence_at = group.stop, group.fence_at
+    if fence_at is not None and (group.phase in _AT_WORK or stop.kill_at is not None):
+        yield fence_at
+    if stop.spares_children and stop.kill_at is not None:
+        yield min(stop.kill_at, stop.kill_at if fence_at is None else fence_at) - KILL_S
+
+
+@law("a node is given notice", Stepped)
+def G12(judge: Judge, it: Stepped) -> Answers:
+    """A node tells the register of no notice that the register has told it, and puts on record once that a notice finds it
+    unfit."""
+    event, known = it.event, it.before.deadline
+    if not isinstance(event, Noticed):
+        return
+    yield ARMED
+    if event.known and Drain in it.kinds:
+        yield "tells the register of the notice that it has told"
+    if RecordUnfit in it.kinds and known and known.unfit:
+        yield "puts on record again that it is unfit"
+
+
 @law("a group sets out for a world, or runs workers from now on", Stepped)
 def G10(judge: Judge, it: Stepped) -> Answers:
     """On its way into a world a group without workers remembers no world, no success and no timer of a stop, and workers
@@ -376,6 +429,21 @@ def F1(judge: Judge, it: Stepped) -> Answers:
         yield ARMED
         if fence_at - it.at < it.after.settings.ttl / 4:
             yield f"started at {it.at:g}, to be fenced at {fence_at:g}"
+
+
+@law("workers start with the fence on", Stepped)
+def F2(judge: Judge, it: Stepped) -> Answers:
+    """With the fence on no worker starts whose node was unheard for longer than the fence, up to a TTL before it was told of
+    its world or since, or was told of it longer ago than the fence."""
+    settings, gap = it.after.settings, it.after.heart.heard_again_at
+    if Start not in it.kinds or settings.fence is None:
+        return
+    yield ARMED
+    told_at = judge.past(it.after.node).ready_at
+    if gap is not None and gap > told_at - settings.ttl:
+        yield f"workers start at {it.at:g}, though their node was unheard until {gap:g}"
+    if it.at - told_at > settings.fence:
+        yield f"workers start at {it.at:g} in a world that their node was told of at {told_at:g}"
 
 
 def fences(before: Group, event: Event, after: Group) -> bool:

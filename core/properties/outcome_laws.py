@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from ..rendezvous import (
 from ..rendezvous.context import GROWN_RUNS, Handler
 from ..rendezvous.handlers import close, drain, join, leave, linger, watch
 from ..rendezvous.operations import LINGER_S
+from ..rendezvous.state import COOLDOWN_MAX_S, Failing
 from ..world import Node, Verdict, Why
 from .facts import Decided, GaveUp, Operated, Stepped, WaitsForever
 from .law import ARMED, EXCUSED, Answers, law
@@ -55,7 +56,7 @@ def O1(judge: Judge, it: Stepped) -> Answers:
             justified = has_lasted(past.awake(past.done_at, it.at), after.settings.barrier_timeout)
         case Refused(why):
             held_back = it.before.phase is Phase.HELD and why is Why.UNCONFIRMED
-            late = held_back and has_lasted(it.at - past.ready_at, after.settings.start_timeout)
+            late = held_back and has_lasted(it.at - past.ready_at, after.settings.start_timeout + after.settings.ttl)
             unfit = (past.unfit or past.unstartable) and why is Why.UNFIT
             justified = why in past.refusals or late or unfit
         case _:
@@ -414,6 +415,47 @@ def O14(judge: Judge, it: Decided) -> Answers:
         yield f"{held.node} ends a round that is {seen:g} s old, and may still be a fruitless one"
     if (known := judge.past(held.node).knows(_has_advanced, it.at)) > patience:
         yield f"{held.node} ends a round in which a worker of it has advanced {known:g} s ago, and it may be a fruitless one"
+
+
+@law("a node that counts its failures ends a round by one, or leaves for them", Decided, GaveUp)
+def O15(judge: Judge, it: Decided | GaveUp) -> Answers:
+    """A node that counts its failures tells with each, unless its cause is open, with how many the register charges it
+    within the window, no more than the limit before this one; and at the limit for how long it is to be set aside: for the
+    window, doubled for each time that it was; one that is to leave instead does not come back, and leaves once it alone
+    is expected, or after `overdue_timeout`."""
+    held, state = it.held, it.held.state
+    limit = held.settings.max_node_failures
+    seat = state.seats.get(held.node) if state is not None else None
+    if limit is None or state is None or seat is None:
+        return
+    past = judge.past(held.node)
+    times = past.failures(held.node)[-limit.failures :]
+    is_over = len(times) == limit.failures and times[-1] - times[0] <= limit.within
+    leaves = bool(limit.leaves) and is_over and not state.over_budget
+    if isinstance(it, GaveUp):
+        late = has_lasted(past.seen(_open, it.at), held.settings.overdue_timeout)
+        if it.why is Why.UNFIT:
+            yield ARMED
+        if it.why is Why.UNFIT and not (leaves and (late or state.expected == (held.node,))):
+            yield f"{held.node} leaves for its failures, at {times}, without a cause or too soon"
+    elif isinstance(it.edit, Arrive) and seat.status is Status.EXPECTED and leaves:
+        yield f"{held.node} comes back after its failures, at {times}, and is to leave"
+    elif isinstance(it.edit, End) and it.edit.why is Why.FAILED:
+        yield ARMED
+        yield from _of_failing(past, held, it.edit.failing, [at for at in times if at >= it.at - limit.within])
+
+
+def _of_failing(past: Past, held: Held, told: Failing | None, recent: Sequence[float]) -> Iterator[str]:
+    """Judge what a node tells of its failures. `recent`: when those before the present one came, within the window."""
+    limit, many = held.settings.max_node_failures, len(recent) + 1
+    if (told is None) is past.asks_whose or limit is None:
+        yield f"{held.node} tells {told} of its failures, and the cause of this one is {'here' if told is None else 'open'}"
+    if told is None or limit is None:
+        return
+    is_aside = many >= limit.failures and not limit.leaves
+    cooldown_s = min(limit.within * 2.0 ** past.asides(held.node), COOLDOWN_MAX_S) if is_aside else 0.0
+    if (told.failures, told.cooldown_s) != (many, cooldown_s):
+        yield f"{held.node} tells {told}, and has failed {many} times within {limit.within:g} s: {recent}"
 
 
 @law("a failed round is ended, or one by a member that owes a failure", Decided)

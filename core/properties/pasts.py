@@ -7,7 +7,8 @@ concluded. So an agent that gives up, ends a round or quits without cause is jud
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import TypeAlias
 
 from attrs import define, field
@@ -29,8 +30,8 @@ from ..group.state import Close as CloseJob
 from ..group.state import Drain as DrainMe
 from ..group.state import End as EndRound
 from ..group.state import Leave as LeaveJob
-from ..rendezvous import Held, RendezvousState
-from ..world import Verdict, Why, WorldId
+from ..rendezvous import Held, RendezvousState, Status
+from ..world import Node, Verdict, Why, WorldId
 from .facts import Stepped
 
 SLACK_S = 1e-6
@@ -129,6 +130,31 @@ class Past:
             first = since
         return self.awake(first, at)
 
+    def failures(self, me: Node) -> list[float]:
+        """Return when its failures ended rounds, as far as the register charges it with them: a loss has explained no other
+        ones."""
+        charged = list[float]()
+        for was, now, at in self._moves():
+            ended = now.ended
+            if ended is None or ended == was.ended or ended.by != me:
+                continue
+            if ended.why is Why.FAILED and _is_charged(now, me):
+                charged.append(at)
+            elif ended.why is not Why.FAILED and was.ended and was.ended.round == ended.round and _is_charged(was, me):
+                del charged[-1:]
+        return charged
+
+    def asides(self, me: Node) -> int:
+        """Return how often it has seen that it is set aside."""
+        return sum(_is_aside(now, me) and not _is_aside(was, me) for was, now, _ in self._moves())
+
+    def _moves(self) -> Iterator[tuple[RendezvousState, RendezvousState, float]]:
+        """Yield two registers of one life that it held one after the other, and since when it held the second one."""
+        for (_, was), (at, now) in pairwise(self.held):
+            before, after = was.state, now.state
+            if before and after and after.life == before.life and after.version > before.version:
+                yield before, after, at
+
     # --- what happens
 
     def stepped(self, fact: Stepped) -> None:
@@ -173,6 +199,15 @@ class Past:
             elif isinstance(command, EndRound) and fact.before.world is not None:
                 self.owes = fact.before.world.id
                 self.asks_whose = not command.is_open
+
+
+def _is_charged(state: RendezvousState, node: Node) -> bool:
+    """Return True if the register charges this node with the failure that ended the last round."""
+    return node not in state.seats or state.seats[node].failing is not None
+
+
+def _is_aside(state: RendezvousState, node: Node) -> bool:
+    return node in state.seats and state.seats[node].status is Status.ASIDE
 
 
 def is_spare(held: Held) -> bool:

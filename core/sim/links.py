@@ -20,6 +20,7 @@ from ..world import Node
 from . import sometimes
 from .chance import Choose
 from .future import Future
+from .link_laws import LinkLaws, LinkPast
 from .network import ANSWER_TIMEOUT_S, Network
 from .process import Process, Thread
 from .witness import Witness
@@ -39,6 +40,7 @@ class Line:
     """It was accepted, and has not ended."""
     heard_at: float = 0.0
     """When the observer hears what happened to it last: nothing that happens later is heard before."""
+    past: LinkPast = field(factory=LinkPast)
 
 
 @define
@@ -55,6 +57,10 @@ class Links:
     """None: no port is ever another program's."""
     lines: dict[Node, dict[Node, Line]] = field(factory=dict)
     """Observer -> node -> the link."""
+    laws: LinkLaws = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.laws = LinkLaws(self.witness.judge.strength)
 
     def follow(self, process: Process) -> None:
         """Link this node to the neighbours that its register names, and to nobody else."""
@@ -67,6 +73,7 @@ class Links:
             if node not in lines:
                 lines[node] = Line(link)
                 self._connects(process, lines[node])
+        self.laws.follows(held, {node: line.past for node, line in lines.items()})
 
     def is_mute(self, process: Process, span: float) -> None:
         """Let no link of this node carry anything for this long."""
@@ -153,6 +160,7 @@ class Links:
         now = process.clock.shows(self.future.now)
         before, is_silent = line.link, process.held.silent_since is not None
         line.link, commands = transition(before, event, now, is_silent)
+        self.laws.hears(line.past, before.node, event, is_silent, commands, now)
         for command in commands:
             match command:
                 case Connect(at):

@@ -68,6 +68,7 @@ from . import sometimes
 from .chance import Choose
 from .future import Future
 from .kinds import Kind
+from .link_laws import LinkLaws
 from .losses import looked, slept
 from .network import Network
 from .process import Hears, Process, Thread
@@ -84,6 +85,8 @@ O10 = Law(
 
 class Links(Protocol):
     """The links of the processes, as the loops call them."""
+
+    laws: LinkLaws
 
     def follow(self, process: Process) -> None: ...
 
@@ -160,6 +163,8 @@ class RendezvousLoops:
             witness.owners.hear(was, client, notices)
         if client.agenda is not was.agenda and not process.launch.operator:
             witness.owners.ask(was, fed, client, notices)
+        if held.suspects is not before.suspects or type(fed) in LINK_NEWS or (changes and before.suspects):
+            self.links.laws.suspects(was, fed, client, now)
         if type(fed) in PROMPTS:
             witness.traffic.prompted(process, self.future.now)
         if changes:
@@ -337,6 +342,8 @@ class RendezvousLoops:
             slept(process, now)
 
 
+LINK_NEWS = frozenset({Linked, Heartbeats, Woke})
+"""By these a node learns whom to suspect, and whom no longer."""
 TURNED = frozenset({Write, Look, Wait, Observe, Propose, Gather})
 """The asks that a turn makes."""
 PROMPTS = frozenset({*UNANSWERED, Missed, NoState, Woke, Linked, Standstill, Advance})

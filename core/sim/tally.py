@@ -17,6 +17,7 @@ from ..properties.law import Strength, by_number, laws_of
 from ..values import frozen
 from . import (
     hang_watches,
+    link_laws,
     losses,
     lost_worlds,
     overlaps,
@@ -40,6 +41,7 @@ LAWS = by_number(
         *JUDGED.values(),
         *laws_of(
             hang_watches,
+            link_laws,
             losses,
             lost_worlds,
             overlaps,

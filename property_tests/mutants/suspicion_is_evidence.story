@@ -1,5 +1,5 @@
 # suspicion is evidence
-# L8: b is thrown out on evidence, and lives
+# L17: a#1 has another evidence against b#1 than its links told
 world nodes=2 max=1 links=1
 start a
 start b

@@ -158,8 +158,8 @@ def group_stepped(events: tuple[Event, ...], last: Event) -> Stepped:
     ("events", "last", "laws"),
     [
         ((), ready(), {"G1"}),
-        ((ready(),), beat(), {"G1", "G10", "F1"}),
-        ((ready(), beat()), exited(0, 1), {"G1", "G3", "G4", "G6"}),
+        ((ready(),), beat(), {"G1", "G10", "F1", "F2"}),
+        ((ready(), beat()), exited(0, 1), {"G1", "G3", "G4", "G6", "G13"}),
         ((ready(), beat(), exited(0)), exited(1), {"G1", "G4"}),
         ((), Signalled(15, 1.0), {"G1", "G6"}),
         ((Signalled(15, 1.0),), Signalled(15, 1.0), {"G1", "G5", "G6", "O1", "O3"}),

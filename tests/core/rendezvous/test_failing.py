@@ -62,7 +62,7 @@ from elastic.core.rendezvous.context import context
 from elastic.core.rendezvous.explain import explain, set_aside
 from elastic.core.rendezvous.refusals import words
 from elastic.core.rendezvous.settings import FAILURES_MAX
-from elastic.core.rendezvous.state import COOLDOWN_MAX_S, STARTS_MAX
+from elastic.core.rendezvous.state import COOLDOWN_MAX_S, STARTS_MAX, lost_starts
 from elastic.core.rendezvous.verify import _of_step
 from elastic.core.world import COUNT_MAX, Ending, Life, Notice, Verdict, Why
 
@@ -630,6 +630,13 @@ def test_the_register_forgets_the_oldest_of_too_many_lost_starts_and_keeps_none_
     assert decode(encode(many)) == many
     drained = edited(THREE, "b", Drain(node("b"), Notice(9.0, "a test")))
     assert edited(drained, "a", Evict(nodes("b"))).lost_starts == ()
+
+
+def test_a_seat_with_notice_that_a_start_takes_over_is_no_lost_start() -> None:
+    state = running("a b#10")
+    assert lost_starts(state, node("b#20"), 100.0) == 1
+    drained = edited(state, "b#10", Drain(node("b#10"), Notice(30.0, "a test")))
+    assert lost_starts(drained, node("b#20"), 100.0) == 0
 
 
 def test_one_that_has_lost_its_seat_is_refused() -> None:

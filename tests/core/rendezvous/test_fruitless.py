@@ -189,6 +189,12 @@ def test_no_progress_is_made_up_or_taken_back() -> None:
             verify_step(was, evolve(ended, progressed=now, fruitless=()))
 
 
+def test_a_lost_node_that_is_back_and_finds_no_room_makes_no_round_fruitless_that_ends_for_another_one() -> None:
+    alone = returned(edited(circling("a b", size="1:2"), "a", Evict(nodes("b"))), "a")
+    again = edited(arrived(alone, "c b#2"), "a", End(1, Why.UPSCALE))
+    assert ends(again) == [(0, Why.LOST, ("b",))]
+
+
 # --- a newcomer that dies of the round that began for it
 
 
@@ -208,6 +214,12 @@ def test_one_that_is_started_again_meanwhile_counts_once(started_again: bool) ->
     lost = edited(state, "b#2", Arrive(profile("b#2"))) if started_again else edited(state, "a", Evict(nodes("b")))
     assert len(lost.fruitless) == 1
     assert len(edited(lost, "a", Evict(nodes("b#2"))).fruitless) == 1 if started_again else True
+
+
+def test_a_newcomer_that_is_lost_with_a_drained_one_counts() -> None:
+    ended = edited(arrived(circling("a"), "b c"), "a", End(0, Why.UPSCALE))
+    drained = edited(ended, "b", Drain(node("b"), Notice(30.0, "a test")))
+    assert ends(edited(drained, "a", Evict(nodes("b c")))) == [(0, Why.UPSCALE, ("b", "c"))]
 
 
 def test_a_drained_newcomer_and_one_of_a_round_that_made_progress_do_not_count() -> None:

@@ -1,0 +1,7 @@
+# a suspect that hangs up is not tried at once
+# L15: a link to b#1 is tried [0.020000000000000018] s after Ended(goodbye=False), and is to be in (0.0, 0.0) s
+world nodes=2 max=2 links=1
+start a
+start b
+pass 1
+kill b 1

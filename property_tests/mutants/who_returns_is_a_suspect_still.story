@@ -1,0 +1,7 @@
+# who returns is a suspect still
+# L17: b#1 suspects [Node(slot='a', incarnation=1)], whose links did not break, or which live
+world nodes=2 max=1 links=1
+start a
+start b
+pass 1
+crash a
