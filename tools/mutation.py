@@ -23,6 +23,7 @@ import statistics
 import sys
 import time
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -187,25 +188,47 @@ def patched(texts: Mapping[str, str]) -> bool:
     nothing, where a text changes more than functions, or functions that are not here."""
     changes: dict[tuple[str, str, int], CodeType] = {}
     for name, text in texts.items():
-        path = str(getattr(sys.modules.get(name), "__file__", ""))
+        path = _path(name)
         if not path:
             return False
         try:
-            changed = _changed(compile(Path(path).read_text(), path, "exec"), compile(text, path, "exec"))
+            changed = _changed(_original(path), compile(text, path, "exec"))
         except SyntaxError:
             return False
         if changed is None:
             return False
         changes |= {(path, old.co_qualname, old.co_firstlineno): new for old, new in changed}
-    code = [(each, each.__code__) for each in gc.get_objects() if type(each) is FunctionType]
-    found = [
-        (each, key) for each, old in code if (key := (old.co_filename, old.co_qualname, old.co_firstlineno)) in changes
-    ]
+    here = _functions()
+    found = [(each, key) for key in changes for each in here.get(key, ())]
     if {key for _, key in found} != changes.keys():
         return False
     for function, key in found:
         function.__code__ = changes[key]
     return True
+
+
+def _path(name: str) -> str:
+    """Return the file of a module that is imported here; "" if it is not."""
+    return str(getattr(sys.modules.get(name), "__file__", ""))
+
+
+@cache
+def _original(path: str) -> CodeType:
+    """Return the code of a file as it is. The parent compiles it for all forks."""
+    code = compile(Path(path).read_text(), path, "exec")
+    assert isinstance(code, CodeType)
+    return code
+
+
+@cache
+def _functions() -> Mapping[tuple[str, str, int], list[FunctionType]]:
+    """Return all functions that there are, by their places in the source. `warm` looks for them, for all forks."""
+    found = defaultdict[tuple[str, str, int], list[FunctionType]](list)
+    for each in gc.get_objects():
+        if type(each) is FunctionType:
+            code = each.__code__
+            found[code.co_filename, code.co_qualname, code.co_firstlineno].append(each)
+    return found
 
 
 def _changed(old: CodeType, new: CodeType) -> list[tuple[CodeType, CodeType]] | None:
@@ -235,6 +258,7 @@ def warm() -> None:
     for name in SIMULATORS:
         import_module(name)
     _ours()
+    _functions()
 
 
 def importers(changed: Iterable[str]) -> set[str]:
@@ -358,6 +382,8 @@ def in_a_mutant(mutant: Mutant, does: Callable[[], Answer], timeout_s: int = TIM
         mutate(sources(mutant))
         return does()
 
+    for path in filter(None, (_path(module(edit.file)) for edit in mutant.edits)):
+        _original(path)
     answer = in_a_fork(quick, timeout_s)
     return answer if answer.get("number") or answer.get("test") else in_a_fork(slow, timeout_s)
 
