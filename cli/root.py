@@ -6,7 +6,6 @@ from importlib import import_module
 
 import click
 
-from .launch import launch
 from .mistakes import USAGE, Mistake
 from .option import Helpful
 from .render.text import say
@@ -21,18 +20,18 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 
 
 LATER = ("cancel", "completion", "drain", "goodput", "replay", "simulate", "stacks", "status", "store", "what-if")
-"""Commands whose module, of the same name (- is _), is imported only when it is asked for: launch starts without it."""
+"""The commands but launch. The module of a command has its name (- is _), and is imported when it is asked for."""
 
 
 class _Commands(Helpful, click.Group):
     """The commands; a mistake in the first word is answered with the command that was meant."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted((*super().list_commands(ctx), *LATER))
+        return sorted(("launch", *LATER))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in LATER:
-            return super().get_command(ctx, cmd_name)
+        if cmd_name not in ("launch", *LATER):
+            return None
         module = cmd_name.replace("-", "_")
         command: click.Command = getattr(import_module(f".{module}", __package__), module)
         return command
@@ -40,9 +39,12 @@ class _Commands(Helpful, click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse an option of `elastic launch` in front of the command, which users of torchrun leave out."""
         first = args[0] if args else ""
-        options = {each.partition("=")[0] for each in (first, first.replace("_", "-"))}
-        if options & {name for param in launch.params for name in param.opts}:
-            raise Mistake(f"{first.partition('=')[0]}: write elastic launch {' '.join(args)}")
+        if first.startswith("-"):
+            from .launch import launch
+
+            options = {each.partition("=")[0] for each in (first, first.replace("_", "-"))}
+            if options & {name for param in launch.params for name in param.opts}:
+                raise Mistake(f"{first.partition('=')[0]}: write elastic launch {' '.join(args)}")
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -73,6 +75,3 @@ def root(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         say(*ctx.get_help().splitlines(), err=True)
         ctx.exit(USAGE)
-
-
-root.add_command(launch)
