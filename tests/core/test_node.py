@@ -290,6 +290,7 @@ def test_members_that_are_done_or_reserves_have_no_work_and_nobody_has_any_betwe
     assert made is not None
     assert workless(state, made) == (node("a"),)
     assert workless(edited(state, "c", Reserve(0)), made) == (node("a"), node("c"))
+    assert workless(edited(edited(state, "c", Reserve(0)), "c", LeaveRound()), made) == (node("a"), node("c"))
     assert workless(None, made) == ()
     assert workless(edited(state, "b", EndRound(0, Why.FAILED)), made) == made.nodes
 

@@ -33,7 +33,7 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous import operation as begin
 from elastic.core.rendezvous.agenda import Agenda
-from elastic.core.rendezvous.context import dead
+from elastic.core.rendezvous.context import Suspect, dead, stranded
 from elastic.core.rendezvous.links import (
     AGAIN_S,
     Answered,
@@ -411,3 +411,9 @@ def test_evidence_that_comes_while_a_question_is_out_counts_after_its_answer() -
     client, ask, _ = step(client, Heartbeats({B: 1, node("c"): 2}, LIFE), 11.0)
     assert isinstance(ask, Write)
     assert ask.edit == Evict(nodes("b"))
+
+
+def test_a_member_that_has_left_keeps_no_node_whose_other_peers_are_dead() -> None:
+    left = edited(edited(running("a b c"), "b", Done(0)), "b", Leave())
+    held = evolve(holding("a", left, ran=0), suspects={node("c"): Suspect(1.0, is_gone=True)}, still_since=0.0)
+    assert stranded(held, held.settings.join_timeout) == (node("c"),)
