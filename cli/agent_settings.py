@@ -22,7 +22,7 @@ from ..adapters.launch_settings import (
     StandbySettings,
     WatchdogSettings,
 )
-from ..adapters.workers.devices.nvml import NoDevices
+from ..adapters.workers.devices.nvml import NoDevices, nvlink_domain
 from ..adapters.workers.output.logs import temporaries
 from ..adapters.workers.start.environment import TRACE, inherited
 from ..adapters.workers.start.programs import check_program
@@ -32,6 +32,7 @@ from . import slurm, values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
 from .places import Place
+from .render.text import say
 from .rendezvous_settings import FENCE, alone, listening, rendezvous_settings
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from ..core.hangs import HangSettings
     from .etcd_place import EtcdPlace
 
+NVLINK = "nvlink"
+"""The label whose value NVML tells where the user does not."""
 SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 EXIT_BARRIER_TIMEOUT = "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT"
 PREFIX_TEMPLATE = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"
@@ -83,7 +86,7 @@ def launch_settings(
         role=options.role,
         slot=options.node_id or _slot(options),
         place=slurm.place(environment) if options.node_rank is None else (options.node_rank,),
-        labels=options.labels,
+        labels=_labels(options),
         rank_keys=options.rank_policy,
         address=options.local_addr or "localhost",
         store=where.name,
@@ -104,6 +107,19 @@ def launch_settings(
         hang=_hang(options),
         stacks_signal=_read(values.stacks_signal, STACKS_VARIABLE, signum),
     )
+
+
+def _labels(options: LaunchOptions) -> tuple[tuple[str, str], ...]:
+    """Return this node's labels. If the job runs on segments of NVLink domains, its own is one of them. A node without the
+    label of the segments is told that it is a spare."""
+    label, size = options.segment or ("", 0)
+    if not label or label in {**dict(options.labels), "host": "", "role": ""}:
+        return options.labels
+    if label == NVLINK and (domain := nvlink_domain()):
+        return tuple(sorted((*options.labels, (label, domain))))
+    lacks = "NVML knows no NVLink domain of this host" if label == NVLINK else f"this node has no label {label}"
+    say(f"elastic: --segment={label}:{size}: {lacks}, so the node is a spare; write --labels={label}=VALUE", err=True)
+    return options.labels
 
 
 def _drain(options: LaunchOptions) -> DrainSettings:

@@ -82,6 +82,11 @@ class LaunchOptions:
         "The job runs on a multiple of N nodes. Nodes over that are spares. Give all nodes the same. [default: UNIT of "
         "--nnodes, else 1]"
     )
+    segment: tuple[str, int] | None = NODES.option("LABEL:N", values.segment, own=True)(
+        "The job runs on whole segments: N nodes with the same value of this label (see --labels), which get neighbouring "
+        "ranks. Nodes that make no whole segment are spares. nvlink: the label is the NVLink domain, as NVML tells it. Give "
+        "all nodes the same."
+    )
     rdzv_backend: str | None = NODES.option("NAME", values.name)(
         "Where the job's state is kept. c10d: a TCPStore that one of the agents serves. static: the same, at --master-addr. "
         "etcd: an etcd v3 cluster, which outlives any node. [default: etcd for an endpoint etcd://..., static with a "

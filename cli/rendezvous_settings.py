@@ -76,15 +76,18 @@ def rendezvous_settings(options: LaunchOptions) -> rendezvous.Settings:
 
 
 def in_units(options: LaunchOptions) -> rendezvous.Limits:
-    """Return the limits of nodes, with the unit of either option. Raises Mistake."""
-    limits = options.nnodes
-    asked = options.node_unit or limits.node_unit
-    if limits.node_unit not in (1, asked):
-        raise Mistake(f"--node-unit={asked}: {limits.option} says {limits.node_unit}; write one of the two")
+    """Return the limits of nodes, with the unit of the options, and its label. Raises Mistake."""
+    limits, (label, size) = options.nnodes, options.segment or ("", None)
+    asked = size or options.node_unit or limits.node_unit
+    option = f"--segment={label}:{size}" if label else f"--node-unit={asked}"
+    others = {limits.option: limits.node_unit, f"--node-unit={options.node_unit}": options.node_unit or 1}
+    for other, unit in others.items():
+        if unit not in (1, asked):
+            raise Mistake(f"{option}: {other} says {unit}; write one of the two")
     try:
-        return values.in_units(limits.min_nodes, limits.max_nodes, asked)
+        return evolve(values.in_units(limits.min_nodes, limits.max_nodes, asked), segment=label)
     except ValueError as reason:
-        raise Mistake(f"--node-unit={asked}: {reason}") from None
+        raise Mistake(f"{option}: {reason}") from None
 
 
 def _agreed(options: LaunchOptions, made: rendezvous.Settings) -> str:

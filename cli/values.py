@@ -131,6 +131,18 @@ def nodes(text: str) -> Limits:
     return in_units(low, high, unit)
 
 
+def segment(text: str) -> tuple[str, int]:
+    """Read `LABEL:N`: a label's name, and how many nodes a segment has."""
+    label, _, size = text.strip().rpartition(":")
+    if not LABEL.fullmatch(label) or not re.fullmatch(r"\d+", size):
+        raise ValueError("write LABEL:N, like rack:2: the label, and how many nodes with one value of it are a segment")
+    if label in (NODE_RANK, RANK_POLICY):
+        raise ValueError(f"{label} is no label of --labels; write another one, like rack:{size}")
+    if _number(size) < 2:
+        raise ValueError(f"a segment has at least 2 nodes; write {label}:2, or leave it out")
+    return label, _number(size)
+
+
 def in_units(low: int, high: int, unit: int) -> Limits:
     """Return limits of whole units. Raises ValueError."""
     if unit > NODES_MAX:

@@ -43,6 +43,13 @@ def test_every_state_of_a_small_world_and_every_step_verifies(
     assert (world.states, world.steps) == (states, steps)
 
 
+def test_every_state_of_a_small_world_of_segments_verifies() -> None:
+    """a and b are in one rack, d and e in another one; a world has one of them."""
+    world = explore(register("2:2:2", 0, "rack"), [node(name) for name in "abde"])
+    assert (world.states, world.steps) == (3_376, 27_176)
+    assert world.seen["a spare promoted"] and world.seen["complete at max"]
+
+
 FAILING = [("1:1", 1, "a b", 295, 900), ("1:2", 2, "a b", 2_248, 7_562), ("1:2", 1, "a b a#2", 2_817, 14_287)]
 
 

@@ -30,8 +30,8 @@ INITS = {
 """Classes whose `__init__` has more lines than INIT_MAX."""
 FIELDS = {
     "adapters/launch_settings.py LaunchSettings": 29,
-    "cli/api/program_settings.py LaunchSettings": 62,
-    "cli/launch_options.py LaunchOptions": 64,
+    "cli/api/program_settings.py LaunchSettings": 63,
+    "cli/launch_options.py LaunchOptions": 65,
     "cli/simulate_options.py SimulateOptions": 20,
     "core/inprocess/settings.py Settings": 24,
     "core/inprocess/state.py Call": 24,
@@ -43,7 +43,7 @@ FIELDS = {
     "core/sim/calls/call_world.py Rank": 24,
     "core/sim/recoveries.py Recoveries": 22,
     "core/sim/simulated_store.py Store": 16,
-    "core/sim/story.py Setting": 42,
+    "core/sim/story.py Setting": 43,
     "core/sim/witness.py Witness": 19,
     "core/world.py Fault": 19,
 }

@@ -48,6 +48,7 @@ class LaunchSettings:
     nproc_per_node: int | Literal["gpu", "cpu", "auto"] | str = DEFAULT
     nnodes: int | str = DEFAULT
     node_unit: int | None = DEFAULT
+    segment: str | None = DEFAULT
     standby: values.Standbys | None = DEFAULT
     """How many standbys this node keeps; "each" for one for each worker."""
     preload: str | None = DEFAULT

@@ -209,6 +209,21 @@ def _shown_state(row: Row, state: RendezvousState) -> str:
     return f"{row.what}, serves the store" if state.seats[row.node].profile.serves_store else row.what
 
 
+def _fault(fault: Fault, name: Naming) -> dict[str, Any]:
+    """Return a failure on record for programs."""
+    return {
+        "round": fault.round,
+        "rank": fault.rank,
+        "node": str(fault.node),
+        "name": name(fault.node, fault.host),
+        "host": fault.host,
+        "exit_code": fault.exit_code,
+        "message": fault.message,
+        "where": fault.where,
+        "when": fault.when,
+    }
+
+
 def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str, Any]:
     """Return all of it for programs; docs/launch.md has the fields."""
     closed, name = state.closed, naming(state)
@@ -224,6 +239,7 @@ def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str,
         "nodes_min": state.limits.min_nodes,
         "nodes_max": state.limits.max_nodes,
         "node_unit": state.limits.node_unit,
+        "segment": state.limits.segment or None,
         "restarts": restarts(state),
         "max_restarts": state.limits.max_restarts,
         "nodes": [
@@ -250,20 +266,7 @@ def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str,
             for row in rows_of(job, state)
         ],
         "gone": _gone(state, watched),
-        "failures": [
-            {
-                "round": fault.round,
-                "rank": fault.rank,
-                "node": str(fault.node),
-                "name": name(fault.node, fault.host),
-                "host": fault.host,
-                "exit_code": fault.exit_code,
-                "message": fault.message,
-                "where": fault.where,
-                "when": fault.when,
-            }
-            for fault in job.faults
-        ],
+        "failures": [_fault(fault, name) for fault in job.faults],
         "fruitless": [fruitless_as_json(ended, name) for ended in state.fruitless],
         "stacks": _stacks(job.stacks),
         "unfit": [unfit_as_json(unfit, name) for unfit in job.unfit],

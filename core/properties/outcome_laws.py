@@ -31,7 +31,7 @@ from .facts import Decided, GaveUp, Operated, Stepped, WaitsForever
 from .law import ARMED, EXCUSED, Answers, law
 from .pasts import NEVER, SLACK_S, Past, has_lasted, is_spare
 from .refusals import denied, ignored, is_gone, is_needed, unjust
-from .register_laws import NOT_TAKEN
+from .register_laws import NOT_TAKEN, units
 
 if TYPE_CHECKING:
     from .judge import Judge
@@ -124,10 +124,9 @@ def L6(judge: Judge, it: WaitsForever) -> Answers:
 def is_idle(state: RendezvousState, node: Node) -> bool:
     """Return True if this node waits with others that make a unit with it, and neither a drained node nor one that is done
     keeps them out."""
-    waiting = state.those(Status.WAITING)
-    if node not in waiting or _waits_for_drained(state) or state.those(Status.DONE, Status.GONE):
+    if _waits_for_drained(state) or state.those(Status.DONE, Status.GONE):
         return False
-    return waiting.index(node) < _in_units(state)
+    return any(node in unit for unit in _coming(state))
 
 
 def _is_of_join(it: GaveUp) -> bool:
@@ -285,7 +284,7 @@ def O4(judge: Judge, it: Decided) -> Answers:
             yield ARMED
             if held.state is not None and _waits_for_drained(held.state):
                 yield f"{me} ends the round for a newcomer, though a drained node is at work in it"
-            if held.state is not None and not _in_units(held.state):
+            if held.state is not None and not _coming(held.state):
                 yield f"{me} ends the round for newcomers that make no unit"
             if not has_lasted(past.seen(_newcomer, at), grows_after := _grows_after(held)):
                 yield f"{me} ends the round for a newcomer that it has not seen for {grows_after:g} s"
@@ -323,11 +322,10 @@ def _waits_for_drained(state: RendezvousState) -> bool:
     return any(seat.status is Status.IN and seat.notice for seat in state.seats.values())
 
 
-def _in_units(state: RendezvousState) -> int:
-    """Return how many of the nodes that wait make whole units for which there is room."""
+def _coming(state: RendezvousState) -> Sequence[Sequence[Node]]:
+    """Return the whole units of the nodes that wait, for which there is room."""
     limits, taken = state.limits, sum(seat.status not in NOT_TAKEN for seat in state.seats.values())
-    come = min(limits.max_nodes - taken, len(state.those(Status.WAITING)))
-    return come - come % limits.node_unit
+    return units(state, state.those(Status.WAITING))[: max(limits.max_nodes - taken, 0) // limits.node_unit]
 
 
 @law("a node leaves", Decided)

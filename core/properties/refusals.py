@@ -13,7 +13,7 @@ from ..values import frozen
 from ..world import Node, Profile, Why
 from .facts import Decided, GaveUp, Operated
 from .pasts import has_lasted
-from .register_laws import beyond_a_loopback, is_beside_another_program
+from .register_laws import beyond_a_loopback, is_beside_another_program, units
 
 Kept: TypeAlias = bool | Set[Node]
 """True if a node is kept out; or the nodes that keep it out. A dead one keeps nobody out who asks for a seat."""
@@ -63,7 +63,8 @@ def is_needed(state: RendezvousState, node: Node) -> bool:
     """Return True if the nodes of other slots that may be in the next world are too few."""
     out = (Status.GONE, Status.ABSENT, Status.LEAVING)
     seats = [(each, seat) for each, seat in state.seats.items() if each.slot != node.slot]
-    return sum(not (seat.status in out or seat.notice) for _, seat in seats) < state.limits.min_nodes
+    stay = [each for each, seat in seats if not (seat.status in out or seat.notice)]
+    return sum(map(len, units(state, stay))) < state.limits.min_nodes
 
 
 def is_gone(state: RendezvousState, node: Node) -> bool:

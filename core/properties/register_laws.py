@@ -6,7 +6,7 @@ stands what arms them. The laws that are functions need a memory or the edit, or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .judge import Judge
 
 State: TypeAlias = RendezvousState
+Groups: TypeAlias = tuple[str, ...]
 NOT_TAKEN = (Status.WAITING, Status.LEAVING, Status.ASIDE)
 """Who has such a seat takes no place in a round. (`lives` has a list of its own of what only presence can attest.)"""
 
@@ -128,6 +129,12 @@ S22 = verified(
     "a write leaves a complete round, and worlds have whole units",
     lambda was, now: now.complete and now.limits.node_unit > 1,
     "A complete world has a multiple of `node_unit` nodes.",
+)
+S23 = verified(
+    "S23",
+    "a write leaves a complete round, and worlds have segments",
+    lambda was, now: now.complete and bool(now.limits.segment),
+    "Each `node_unit` members with successive ranks, from the first on, have one value of the label `segment`.",
 )
 S5 = verified(
     "S5",
@@ -253,34 +260,45 @@ def S20(judge: Judge, it: Wrote) -> Answers:
     if now.round == 0:
         numbers = {node: (its.given_place, natural(its.host), arrived[node]) for node, its in profiles.items()}
     keys = profiles[min(profiles, key=lambda node: numbers[node])].rank_keys
+    groups = {node: its.groups(keys) for node, its in profiles.items()}
+    if now.limits.segment:
+        groups = {node: _in_its_segment(node, now, groups, numbers) for node in profiles}
     for one, next_one in pairwise(profiles):
-        mine, other = (_rank_of(node, keys, profiles, numbers) for node in (one, next_one))
+        mine, other = (_rank_of(node, groups, profiles, numbers) for node in (one, next_one))
         if mine > other:
             yield f"{one} has lower ranks than {next_one}, whose groups, place or last order are lower"
 
 
 def _rank_of(
-    node: Node, keys: tuple[str, ...], profiles: Mapping[Node, Profile], numbers: Mapping[Node, tuple[Any, ...]]
+    node: Node, groups: Mapping[Node, Groups], profiles: Mapping[Node, Profile], numbers: Mapping[Node, tuple[Any, ...]]
 ) -> tuple[Any, ...]:
     """Return what gives a node its rank: the first number of each of its groups, then its place, then its own number."""
-    widths = range(1, len(keys) + 1)
+    widths = range(1, len(groups[node]) + 1)
     firsts = (
-        min(
-            numbers[each]
-            for each in profiles
-            if profiles[each].groups(keys[:width]) == profiles[node].groups(keys[:width])
-        )
-        for width in widths
+        min(numbers[each] for each in profiles if groups[each][:width] == groups[node][:width]) for width in widths
     )
     return (*firsts, profiles[node].given_place, numbers[node])
+
+
+def _in_its_segment(
+    node: Node, state: State, groups: Mapping[Node, Groups], numbers: Mapping[Node, tuple[Any, ...]]
+) -> Groups:
+    """Return the groups of a node where worlds have segments: those of the first node with its value, the value, its own."""
+    value = state.value(node)
+    first = min((each for each in groups if state.value(each) == value), key=lambda each: numbers[each])
+    return (*groups[first], value, *groups[node])
 
 
 # --- the shape of the register
 
 V1 = verified("V1", *COMPLETE, "In a complete round no seat is EXPECTED.")
 V2 = verified("V2", *OPEN, "In an open round no seat is DONE, GONE, RESERVE or ABSENT.")
-V3 = verified("V3", *OPEN, "In an open round the seats that are IN or EXPECTED do not exceed the maximum.")
-V5 = verified("V5", *OPEN, "In an open round `quorum_at` is set exactly while the minimum of nodes is IN.")
+V3 = verified(
+    "V3",
+    *OPEN,
+    "In an open round the seats that are IN or EXPECTED do not exceed the maximum, but for jobs of segments.",
+)
+V5 = verified("V5", *OPEN, "In an open round `quorum_at` is set exactly while the nodes that are IN make the minimum.")
 V9 = verified(
     "V9",
     "a round ends for a newcomer",
@@ -356,6 +374,17 @@ V22 = verified(
 )
 
 
+def units(state: State, nodes: Sequence[Node]) -> Sequence[Sequence[Node]]:
+    """Return the whole units that these nodes make, segments where worlds have those, by their first nodes."""
+    unit, segment, kin = state.limits.node_unit, state.limits.segment, dict[str, list[Node]]()
+    for node in nodes:
+        value = segment and state.seats[node].profile.groups((segment,))[0]
+        if value or not segment:
+            kin.setdefault(value, []).append(node)
+    whole = [those[at : at + unit] for those in kin.values() for at in range(0, len(those) - unit + 1, unit)]
+    return sorted(whole, key=lambda those: nodes.index(those[0]))
+
+
 def _completes(was: State, now: State) -> bool:
     return now.complete and (now.round > was.round or not was.complete)
 
@@ -363,21 +392,25 @@ def _completes(was: State, now: State) -> bool:
 @law("a world of whole units is completed, and a participant waits", Wrote)
 def V23(judge: Judge, it: Wrote) -> Answers:
     """Which participants are over the last whole unit: no member of the last world that has kept its seat, while a node that
-    was none becomes a member."""
+    was none becomes a member; where worlds have segments, while one with its value does, or while it makes a whole segment
+    with others that wait."""
     now = it.after
     if not it.completes or now.limits.node_unit == 1:
         return
     over = [node for node in now.those(Status.WAITING) if status_of(it.was, node) is not Status.WAITING]
     if over:
         yield ARMED
-    moved = sorted(judge.stayed.intersection(over))
-    if moved and not judge.stayed.issuperset(now.members):
+    others = [node for node in now.members if node not in judge.stayed]
+    whole = [node for unit in units(now, over) for node in unit]
+    taken = {now.value(node) for node in others}
+    moved = sorted(node for node in judge.stayed.intersection(over) if now.value(node) in taken or node in whole)
+    if moved and others:
         yield f"{', '.join(map(str, moved))} ran in the last world and wait, and others have taken their places"
 
 
 @law("a write leaves an open round in which somebody waits", Wrote)
 def V4(judge: Judge, it: Wrote) -> Answers:
-    """In an open round nobody is WAITING while there is room."""
+    """In an open round nobody is WAITING while there is room, which there always is in a job of segments."""
     now = it.after
     if now.complete or not now.census[Status.WAITING]:
         return
@@ -385,7 +418,7 @@ def V4(judge: Judge, it: Wrote) -> Answers:
     if now.round > it.was.round or now.closed:
         return
     taken = sum(seat.status not in NOT_TAKEN for seat in now.seats.values())
-    if taken < now.limits.max_nodes:
+    if taken < now.limits.max_nodes or now.limits.segment:
         yield f"somebody waits, and only {taken} of {now.limits.max_nodes} seats are taken"
 
 
@@ -398,7 +431,7 @@ def V6(judge: Judge, it: Wrote) -> Answers:
         return
     yield ARMED
     came = len(now.members) + now.census[Status.WAITING]  # some may be over the last whole unit
-    if now.round == it.was.round and came < now.limits.max_nodes and not 0 < now.target <= came:
+    if now.round == it.was.round and len(now.members) < now.limits.max_nodes and not 0 < now.target <= came:
         yield f"complete without a last call, with {came} of up to {now.limits.max_nodes} nodes"
 
 

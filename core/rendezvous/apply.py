@@ -384,19 +384,20 @@ def settle(state: RendezvousState, me: Node) -> RendezvousState:
         return state
     if state.over_budget and state.ended and state.census[Status.IN]:
         return evolve(state, closed=Verdict(Ending.FAILED, state.ended.round, state.ended.by, Why.FAILED))
-    full = state.census[Status.IN] == state.limits.max_nodes
+    full = state.made == state.limits.max_nodes
     all_back = state.target > 0 and state.quorate and state.census[Status.IN] >= state.target
-    return _completed(state) if full or all_back else state
+    as_large = state.ended is not None or state.made >= state.limits.whole(state.target)
+    return _completed(state) if full or (all_back and as_large) else state
 
 
 def _completed(state: RendezvousState) -> RendezvousState:
     """Return the state with a complete world. From now on this life counts by itself.
 
     The participants' seats change places with one another, so that they stand in the order of the ranks. So the next world
-    begins with the order of this one. Those over the last whole unit wait, behind all members.
+    begins with the order of this one. Those that are in no whole unit of it wait, behind all members.
     """
-    line = in_rank_order(state)
-    over = line[state.limits.whole(len(line)) :]
+    members, over = in_rank_order(state)
+    line = (*members, *over)
     if line == state.participants and not over:
         return evolve(state, complete=True, progressed=False, completed_in=state.life, base=())
     orders = {node: state.seats[old].order for node, old in zip(line, state.participants, strict=True)}
@@ -425,7 +426,8 @@ def _set_aside(state: RendezvousState) -> RendezvousState:
     seat = state.seats.get(ended.by)
     if seat is None or seat.status is not Status.IN or seat.failing is None or not seat.failing.is_too_often:
         return state
-    if state.census[Status.IN] + state.census[Status.WAITING] <= state.limits.min_nodes:
+    others = [node for node in state.those(Status.IN, Status.WAITING) if node != ended.by]
+    if len(state.fit(others)) < state.limits.min_nodes:
         return state
     seats = {node: other for node, other in state.seats.items() if node != ended.by}
     seats[ended.by] = evolve(seat, status=Status.ASIDE, order=state.next_order)
@@ -434,9 +436,16 @@ def _set_aside(state: RendezvousState) -> RendezvousState:
 
 
 def _called_back(state: RendezvousState) -> RendezvousState:
-    """Return the state in which the first that were set aside are expected back, if the others are too few."""
-    lacking = state.limits.min_nodes - state.census[Status.IN] - state.census[Status.EXPECTED]
-    called = state.those(Status.ASIDE)[: max(lacking, 0)] if state.census[Status.ASIDE] else ()
+    """Return the state in which nodes that were set aside are expected back, if the others are too few: the first ones that
+    make the minimum with them, or all if even they do not."""
+    if not state.census[Status.ASIDE]:
+        return state
+    called = state.those(Status.ASIDE)
+    here = state.those(Status.IN, Status.EXPECTED)
+    for node in reversed(called):
+        fewer = tuple([each for each in called if each != node])
+        if len(state.fit((*here, *fewer))) >= state.limits.min_nodes:
+            called = fewer
     if not called:
         return state
     seats = {
@@ -449,7 +458,8 @@ def _called_back(state: RendezvousState) -> RendezvousState:
 def _promoted(state: RendezvousState) -> RendezvousState:
     if not state.census[Status.WAITING]:
         return state
-    lucky = frozenset(state.those(Status.WAITING)[: max(state.room, 0)])
+    waiting = state.those(Status.WAITING)
+    lucky = frozenset(waiting if state.limits.segment else waiting[: max(state.room, 0)])
     if not lucky:
         return state
     seats = {node: seat.become(Status.IN) if node in lucky else seat for node, seat in state.seats.items()}

@@ -127,7 +127,7 @@ class _Ended(_Wire):
     lost: Annotated[tuple[Name, ...], Meta(max_length=LOST_MAX)] = ()
 
 
-class _Limits(_Wire):
+class _Limits(_Wire, omit_defaults=True):
     min_nodes: Annotated[int, Meta(ge=1, le=NODES_MAX)]
     max_nodes: Annotated[int, Meta(ge=1, le=NODES_MAX)]
     max_restarts: Count
@@ -135,6 +135,7 @@ class _Limits(_Wire):
     give_up_after: Annotated[int, Meta(ge=0, le=FRUITLESS_MAX)]
     counts_failures: bool
     node_unit: Annotated[int, Meta(ge=1, le=NODES_MAX)]
+    segment: Text = ""
 
 
 class _Profile(_Wire, omit_defaults=True):
@@ -288,6 +289,7 @@ def _to_wire(state: RendezvousState) -> _State:
             limits.give_up_after,
             limits.counts_failures,
             limits.node_unit,
+            limits.segment,
         ),
         round=state.round,
         generation=state.generation,

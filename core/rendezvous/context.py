@@ -329,8 +329,9 @@ class Context:
         state, party = self.state, self.held.profile.party
         assert state is not None
         if state.ended is None and state.target:
-            return state.target - state.census[Status.IN]
-        return min(state.room, party.size) if party else state.room
+            return max(state.target - state.census[Status.IN], 0)
+        room = max(state.room, 0)
+        return min(room, party.size) if party else room
 
     @property
     def enters_with_many(self) -> bool:

@@ -6,7 +6,7 @@ The text uses the state and my own spans only. Seconds are written as `mm:ss`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..values import evolve
 from ..world import Node, World, name_of
@@ -46,8 +46,8 @@ def explain(state: RendezvousState | None, me: Node | None) -> str:
     if state.closed:
         return f"closed: {state.closed.ending.value} in round {state.closed.round} ({state.closed.why.value})"
     seat = state.seats.get(me) if me else None
-    if seat is not None and state.is_spare(me):
-        why = set_aside(seat) if seat.status is Status.ASIDE else _seats_taken(state)
+    if me is not None and seat is not None and state.is_spare(me):
+        why = set_aside(seat) if seat.status is Status.ASIDE else _waits_for(state, me)
         return f"round {state.round}: spare, {why}"
     forms = _complete(state) if state.complete else _open(state) + _lost(state)
     return f"round {state.round}: {forms}{_over(state)}{_drained(state)}{_aside(state)}{_fruitless(state)}"
@@ -72,7 +72,7 @@ def hint(state: RendezvousState | None, last_call_timeout: float) -> str:
     """Return advice for a wait for the minimum of nodes; empty if there is none."""
     if state is None or state.complete or state.quorate or state.census[Status.EXPECTED]:
         return ""
-    here = state.limits.whole(state.census[Status.IN])
+    here = state.made
     if here < 1:
         return ""
     over = state.census[Status.IN] > here
@@ -100,22 +100,22 @@ def _open(state: RendezvousState) -> str:
     missing = []
     if state.expected:
         missing.append(f"expected back: {named(state, state.expected)}")
-    unseen = state.limits.min_nodes - state.census[Status.IN] - state.census[Status.EXPECTED]
-    if unseen > 0:
-        missing.append(f"not yet seen: {unseen}")
+    if state.unseen:
+        missing.append(f"not yet seen: {state.unseen}{_of_segments(state)}")
     here = f"here: {named(state, state.participants) or 'nobody'}"
     if not missing:
-        return (
-            f"last call, {state.census[Status.IN]} of up to {_nodes(state.limits.max_nodes)}{_beyond(state)} · {here}"
-        )
+        size = state.made if state.limits.segment else state.census[Status.IN]
+        return f"last call, {size} of up to {_nodes(state.limits.max_nodes)}{_beyond(state)} · {here}"
     return " · ".join((_wanted(state), here, *missing))
 
 
 def _beyond(state: RendezvousState) -> str:
-    """Say how many nodes are over the last whole unit of an open round, if there are any, and what that unit lacks."""
-    unit = state.limits.node_unit
-    over = state.census[Status.IN] % unit
-    return f" · {over} over, as a unit of {unit} lacks {_nodes(unit - over)}" if over else ""
+    """Say how many nodes are in no whole unit of an open round, if there are any, and what the units lack."""
+    unit, over = state.limits.node_unit, state.census[Status.IN] - state.made
+    if not over:
+        return ""
+    lack = _of_segments(state) if state.limits.segment else f", as a unit of {unit} lacks {_nodes(unit - over)}"
+    return f" · {over} over{lack}"
 
 
 def _lost(state: RendezvousState) -> str:
@@ -126,12 +126,34 @@ def _lost(state: RendezvousState) -> str:
 
 
 def _over(state: RendezvousState) -> str:
-    """Name the spares over the last whole unit, and say what that unit lacks."""
-    if not state.complete or state.finishing or state.draining or not state.lacking:
+    """Name the spares that are in no whole unit, and say what their units lack."""
+    if not state.complete or state.finishing or state.draining:
         return ""
-    spares = [node for node in state.redundancy_list if state.seats[node].status is Status.WAITING]
-    lacks = f"a unit of {state.limits.node_unit} lacks {_nodes(state.lacking)}"
-    return f" · spare: {named(state, spares)} ({lacks})"
+    whose, lacks = dict[str, list[Node]](), state.lacks
+    for node in state.redundancy_list:
+        if state.seats[node].status is Status.WAITING and (why := _lack(state, state.value(node), lacks)):
+            whose.setdefault(why, []).append(node)
+    texts = [f"{named(state, spares)} ({why})" for why, spares in list(whose.items())[:NAMES_MAX]]
+    return f" · spare: {', '.join(texts)}" if texts else ""
+
+
+def _lack(state: RendezvousState, value: str, lacks: Mapping[str, int]) -> str:
+    """Say what the unit of nodes with this value lacks; nothing if it lacks nothing."""
+    segment = state.limits.segment
+    if segment and not value:
+        return f"it has no label {segment}"
+    unit = f"{segment} {value}" if segment else f"a unit of {state.limits.node_unit}"
+    return f"{unit} lacks {_nodes(lacks[value])}" if value in lacks else ""
+
+
+def _of_segments(state: RendezvousState) -> str:
+    """Say what the segments lack that are not whole, of the nodes that are here or expected."""
+    if not state.limits.segment:
+        return ""
+    counts = Counter(state.values(state.those(Status.IN, Status.EXPECTED)).values())
+    parts = {value: -count % state.limits.node_unit for value, count in counts.items()}
+    texts = [_lack(state, value, parts) for value in counts if not value or parts[value]]
+    return f" ({', '.join(texts[:NAMES_MAX])})" if texts else ""
 
 
 def _drained(state: RendezvousState) -> str:
@@ -153,17 +175,22 @@ def _fruitless(state: RendezvousState) -> str:
 
 
 def _wanted(state: RendezvousState) -> str:
-    wanted = max(state.limits.min_nodes, state.census[Status.IN] + state.census[Status.EXPECTED])
+    wanted = state.census[Status.IN] + state.census[Status.EXPECTED] + state.unseen
     return f"waiting for {wanted - state.census[Status.IN]} of {_nodes(wanted)}"
 
 
-def _seats_taken(state: RendezvousState) -> str:
+def _waits_for(state: RendezvousState, me: Node) -> str:
+    """Return what this spare waits for."""
     if state.finishing:
         return f"the running round is finishing ({_nodes(len(state.members))})"
     if state.draining and state.room > 0:
         return f"the running round goes on until its drained nodes leave ({named(state, state.draining)})"
-    if state.lacking:
-        return f"waits for {more(state.lacking)} to make a unit of {state.limits.node_unit}"
+    limits, value = state.limits, state.value(me)
+    if limits.segment and not value:
+        return f"it has no label {limits.segment}"
+    if lacking := state.lacks.get(value, 0):
+        of = f" of {limits.segment} {value} to make a segment" if limits.segment else " to make a unit"
+        return f"waits for {more(lacking)}{of} of {limits.node_unit}"
     return f"{state.limits.max_nodes} of {state.limits.max_nodes} seats are taken"
 
 

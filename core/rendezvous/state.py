@@ -12,7 +12,7 @@ from enum import Enum
 from itertools import compress
 from operator import attrgetter
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from attrs import Attribute, Factory, field
 
@@ -32,6 +32,8 @@ STAND_INS = 8
 """This many nodes read all heartbeats while the coordinator is silent."""
 BASE_MAX = 16
 """The longest base: how many consecutive store losses can be told apart before a world is complete again."""
+
+Each = TypeVar("Each")
 
 _SCATTERS = 2_654_435_769
 """2^32 divided by the golden ratio: the products of consecutive numbers lie far apart, modulo 2^32."""
@@ -145,6 +147,8 @@ class Limits:
     """A round that ends as FAILED is a fruitless one too."""
     node_unit: int = field(default=1)
     """A world has a multiple of this number of nodes."""
+    segment: str = field(default="")
+    """The label that all nodes of a unit have one value of: units are segments. Empty: a unit has any nodes."""
 
     @min_nodes.validator
     def _at_least_one(self, attribute: Attribute[int], value: int) -> None:
@@ -177,14 +181,48 @@ class Limits:
             bounds = f"min_nodes ({self.min_nodes}) and max_nodes ({self.max_nodes})"
             raise ValueError(f"node_unit: a divisor of {bounds}, not {value}")
 
+    @segment.validator
+    def _is_a_label(self, attribute: Attribute[str], value: str) -> None:
+        if len(value) > NAME_MAX or not value.isprintable():
+            raise ValueError(f"segment: at most {NAME_MAX} printable characters, not {value!r}")
+        if value and self.node_unit == 1:
+            raise ValueError(f"segment: {value!r} needs a node_unit above 1")
+
     @property
     def option(self) -> str:
-        """The option of the launcher that says how many nodes these are."""
-        return f"--nnodes={self.min_nodes}:{self.max_nodes}" + (f":{self.node_unit}" if self.node_unit > 1 else "")
+        """The options of the launcher that say how many nodes these are, and in what segments."""
+        nodes = f"--nnodes={self.min_nodes}:{self.max_nodes}"
+        if self.segment:
+            return f"{nodes} --segment={self.segment}:{self.node_unit}"
+        return nodes + (f":{self.node_unit}" if self.node_unit > 1 else "")
 
     def whole(self, count: int) -> int:
         """Return how many of this many nodes a world has: whole units of them."""
         return min(count, self.max_nodes) // self.node_unit * self.node_unit
+
+    def fit(self, values: Mapping[Each, str], most: int) -> list[Each]:
+        """Return the nodes of whole segments, at most this many nodes, in their order; `values` has each node's value of the
+        label. The nodes of one value make segments in their order, and segments are taken by their first nodes. A node
+        without a value is in none."""
+        forming, segments = dict[str, list[Each]](), list[list[Each]]()
+        for node, value in values.items():
+            if not value:
+                continue
+            if value not in forming:
+                segments.append(forming.setdefault(value, []))
+            forming[value].append(node)
+            if len(forming[value]) == self.node_unit:
+                del forming[value]
+        whole = [segment for segment in segments if len(segment) == self.node_unit]
+        taken = {node for segment in whole[: most // self.node_unit] for node in segment}
+        return [node for node in values if node in taken]
+
+    def lacking(self, values: Iterable[str]) -> int:
+        """Return how many more nodes, at least, make the minimum of whole segments with nodes that have these values."""
+        unit, counts = self.node_unit, Counter(filter(None, values)).values()
+        segments = max(self.min_nodes // unit - sum(count // unit for count in counts), 0)
+        parts = sorted((count % unit for count in counts), reverse=True)[:segments]
+        return segments * unit - sum(parts)
 
     @agreed.validator
     def _is_text(self, attribute: Attribute[str], value: str) -> None:
@@ -366,14 +404,53 @@ class RendezvousState:
         if not self.census[Status.WAITING] or self.finishing or self.draining:
             return ()
         waiting, unit = self.those(Status.WAITING), self.limits.node_unit
+        if self.limits.segment:
+            return tuple(self.limits.fit(self.values(waiting), max(self.room, 0)))
         return waiting[: min(len(waiting), max(self.room, 0)) // unit * unit]
 
+    def value(self, node: Node) -> str:
+        """Return this node's value of the label of the segments; empty if it has none, or worlds have no segments."""
+        segment = self.limits.segment
+        return self.seats[node].profile.groups((segment,))[0] if segment else ""
+
+    def values(self, nodes: Iterable[Node]) -> Mapping[Node, str]:
+        """Return that value of each of these nodes."""
+        return {node: self.value(node) for node in nodes}
+
+    def fit(self, nodes: Sequence[Node]) -> Sequence[Node]:
+        """Return those of these nodes that are in a world which they make now, in their order: whole units."""
+        if not self.limits.segment:
+            return nodes[: self.limits.whole(len(nodes))]
+        return self.limits.fit(self.values(nodes), self.limits.max_nodes)
+
+    def makes(self, *statuses: Status) -> int:
+        """Return how many nodes a world has that those with these statuses make now."""
+        if not self.limits.segment:
+            return self.limits.whole(sum([self.census[status] for status in statuses]))
+        return len(self.fit(self.those(*statuses)))
+
+    @derived
+    def made(self) -> int:
+        """How many nodes a world has that the participants make now."""
+        return self.makes(Status.IN)
+
     @property
-    def lacking(self) -> int:
-        """How many more nodes must wait until those that do make a unit; 0 if one waits, or there is no room for it."""
+    def lacks(self) -> Mapping[str, int]:
+        """How many more nodes must wait until those that do make whole units, where there is room for one more: by their
+        value of the segments' label, or of all together."""
         unit = self.limits.node_unit
-        over = self.census[Status.WAITING] % unit
-        return unit - over if over and self.census[Status.WAITING] < self.room else 0
+        if len(self.wait_list) + unit > self.room:
+            return {}
+        counts = Counter(self.values(self.those(Status.WAITING)).values())
+        return {value: unit - count % unit for value, count in counts.items() if count % unit}
+
+    @property
+    def unseen(self) -> int:
+        """How many more nodes, at least, must come that nobody expects, until an open round has its minimum."""
+        here = self.those(Status.IN, Status.EXPECTED)
+        if self.limits.segment:
+            return self.limits.lacking(self.values(here).values())
+        return max(self.limits.min_nodes - len(here), 0)
 
     @property
     def fills_up(self) -> bool:
@@ -391,12 +468,15 @@ class RendezvousState:
         drained member at work, and the nodes that are set aside."""
         if not self.census[Status.WAITING] and not self.census[Status.ASIDE]:
             return ()
-        return (*self.those(Status.WAITING)[len(self.wait_list) :], *self.those(Status.ASIDE))
+        coming = frozenset(self.wait_list)
+        spares = [node for node in self.those(Status.WAITING) if node not in coming]
+        return (*spares, *self.those(Status.ASIDE))
 
     def needs(self, node: Node) -> bool:
         """Return True if the nodes that may be in the next world would be too few without this one."""
-        others = [seat for each, seat in self.seats.items() if each.slot != node.slot]
-        return sum(seat.status not in _OUT and not seat.notice for seat in others) < self.limits.min_nodes
+        others = [(each, seat) for each, seat in self.seats.items() if each.slot != node.slot]
+        stay = [each for each, seat in others if seat.status not in _OUT and not seat.notice]
+        return len(self.fit(stay)) < self.limits.min_nodes
 
     def is_spare(self, node: Node | None) -> bool:
         """Return True if this node, when it joins, waits for a later round: it is a spare, or a reserve that was held for
@@ -449,7 +529,7 @@ class RendezvousState:
 
     @property
     def quorate(self) -> bool:
-        return self.census[Status.IN] >= self.limits.min_nodes
+        return self.made >= self.limits.min_nodes
 
     @derived
     def member_profiles(self) -> tuple[Profile, ...]:

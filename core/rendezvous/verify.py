@@ -142,27 +142,39 @@ def _of_complete(state: RendezvousState) -> Iterator[Finding]:
         yield "S4", f"a world of {size} nodes, outside {state.limits.min_nodes} to {state.limits.max_nodes}"
     if size % state.limits.node_unit:
         yield "S22", f"a world of {size} nodes, which are no whole units of {state.limits.node_unit}"
+    if state.limits.segment and (mixed := _of_mixed_segments(state)):
+        yield "S23", f"{_names(mixed)} are no segment of one {state.limits.segment}"
     if state.census[Status.EXPECTED]:
         yield "V1", f"complete while {_names(state.expected)} are still expected"
     if state.failures > state.limits.max_restarts:
         yield "B1", f"complete after {state.failures} failures with {state.limits.max_restarts} restarts allowed"
 
 
+def _of_mixed_segments(state: RendezvousState) -> tuple[Node, ...]:
+    """Return the members with the ranks of the first segment that has no value of the label, or several."""
+    members, unit, key = state.members, state.limits.node_unit, (state.limits.segment,)
+    for start in range(0, len(members), unit):
+        values = {state.seats[node].profile.groups(key) for node in members[start : start + unit]}
+        if len(values) > 1 or ("",) in values:
+            return members[start : start + unit]
+    return ()
+
+
 def _of_open(state: RendezvousState) -> Iterator[Finding]:
-    seated = state.census
+    seated, limits = state.census, state.limits
     if marked := state.those(*MARKED):
         yield "V2", f"done or reserve in a round that has not begun: {_names(marked)}"
-    if seated[Status.IN] + seated[Status.EXPECTED] > state.limits.max_nodes:
+    if seated[Status.IN] + seated[Status.EXPECTED] > limits.max_nodes and not limits.segment:
         yield "V3", f"{len(state.seats) - seated[Status.WAITING]} seats for at most {state.limits.max_nodes} nodes"
     if state.closed:
         return
-    if seated[Status.ASIDE] and seated[Status.IN] + seated[Status.EXPECTED] < state.limits.min_nodes:
+    if seated[Status.ASIDE] and state.makes(Status.IN, Status.EXPECTED) < limits.min_nodes:
         yield "V18", f"{_names(state.those(Status.ASIDE))} are set aside, and the others are too few"
-    if seated[Status.WAITING] and state.room > 0:
+    if seated[Status.WAITING] and (state.room > 0 or limits.segment):
         yield "V4", f"{_names(state.those(Status.WAITING))} wait while there is room for {state.room}"
     if state.quorate != (state.quorum_at is not None):
         yield "V5", f"quorum since version {state.quorum_at} with {seated[Status.IN]} of {state.limits.min_nodes} nodes"
-    if seated[Status.IN] == state.limits.max_nodes and not seated[Status.EXPECTED]:
+    if state.made == limits.max_nodes and not seated[Status.EXPECTED]:
         yield "V6", "everybody is in and nobody expected, but the round is not complete"
 
 
@@ -195,8 +207,7 @@ def _of_step(before: RendezvousState, after: RendezvousState) -> Iterator[Findin
 
 
 def _could_be_larger(state: RendezvousState) -> bool:
-    size = len(state.members)
-    return state.limits.whole(size + state.census[Status.WAITING]) > size
+    return state.makes(*MEMBERS, Status.WAITING) > len(state.members)
 
 
 def _is_freed(was: Seat, now: Seat | None) -> bool:
@@ -214,7 +225,8 @@ def _of_aside(before: RendezvousState, after: RendezvousState) -> Iterator[Findi
         if node not in was and not _may_be_set_aside(before, after, node):
             yield "V19", f"{node} is set aside without a cause, too soon, or though the job needs it"
     called = [node for node in was if node in after.seats and after.seats[node].status is Status.EXPECTED]
-    if called and after.census[Status.IN] + after.census[Status.EXPECTED] > after.limits.min_nodes:
+    here = after.those(Status.IN, Status.EXPECTED) if called else ()
+    if any(len(after.fit([each for each in here if each != node])) >= after.limits.min_nodes for node in called):
         yield "V20", f"{_names(tuple(called))} are called back, and the others suffice"
     if any(seat.failing for node in was if node not in now and (seat := after.seats.get(node)) and not seat.notice):
         yield "V20", "who is set aside no longer is still charged with its failures"

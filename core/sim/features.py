@@ -40,6 +40,8 @@ class Feature:
     """The values of the field in settings without it."""
     plain: bool = False
     """Worlds have it too whose runs leave out kinds of faults."""
+    needs: str = ""
+    """It is drawn only in worlds that have this feature."""
     sizes: bool = False
     """It changes how many nodes a round may have. It is not drawn where the user has said that."""
 
@@ -60,6 +62,17 @@ def _in_units(choose: Choose, setting: Setting) -> Mapping[str, Any]:
     unit = min(one(choose, (2, 2, 3)), setting.nodes)
     least = max(setting.min // unit, 1) * unit
     return {"unit": unit, "min": least, "max": max(-(-setting.max // unit) * unit, least)}
+
+
+def _in_segments(choose: Choose, setting: Setting) -> Mapping[str, Any]:
+    """Draw a unit as well, of nodes of one rack, with a minimum and a maximum that the racks can make."""
+    racks = min(one(choose, (2, 2, 3)), setting.nodes // 2)
+    if not racks:
+        return {"racks": 0}
+    unit = min(setting.unit if setting.unit > 1 else one(choose, (2, 2, 3)), setting.nodes // racks)
+    whole = sum(-((each - setting.nodes) // racks) // unit * unit for each in range(racks))
+    least = min(max(setting.min // unit, 1) * unit, whole)
+    return {"racks": racks, "unit": unit, "min": least, "max": max(-(-setting.max // unit) * unit, least)}
 
 
 def _strictly(choose: Choose, setting: Setting) -> Mapping[str, Any]:
@@ -92,6 +105,7 @@ FEATURES: Mapping[str, Feature] = {
     "checks": Feature(4, "checks", (1,), plain=True),
     "notices": Feature(3, "notices", (1,), plain=True),
     "units": Feature(4, "unit", (2,), _in_units, without=(1,), sizes=True),
+    "segments": Feature(2, "racks", (2,), _in_segments, needs="units", sizes=True),
     "tail": Feature(5, "tail", (0.5, 3.0)),
     "unlike": Feature(4, "unlike", (2, 3), without=(1,)),
     "parties": Feature(5, "party", (2, 3), lambda choose, setting: {"party_wait": 3.0}, without=(1,)),
@@ -114,6 +128,7 @@ def featured(choose: Choose, setting: Setting, plain: bool, wanted: frozenset[st
     many nodes a round may have."""
     for name, feature in FEATURES.items():
         may = (feature.plain or not plain) and not (feature.sizes and sized)
+        may = may and (not feature.needs or FEATURES[feature.needs].is_of(setting))
         drawn = may and choose(feature.one_in) == feature.one_in - 1
         if drawn or name in wanted:
             setting = feature.given(choose, setting)

@@ -256,13 +256,14 @@ class Recoveries:
 
     def _sees(self, living: list[Process], now: float) -> None:
         """Note which faults are under way, and which wait for their time."""
-        until, staying = max(self.store.down_until, self.store.full_until), 0
+        until, staying = max(self.store.down_until, self.store.full_until), list[str]()
         far = marked = waits = False
         late = 0.0  # what was sent to a slow node comes so late, also when it is slow no longer
         for each in living:
             group, trouble = each.group, each.trouble
             waits = waits or (group.deadline is not None and group.phase in _AT_WORK)  # drained, and still at work
-            staying += group.phase is not Phase.LEAVING
+            if group.phase is not Phase.LEAVING:
+                staying.append(each.node.slot)
             if not trouble.lasts:
                 continue
             ends = max(each.stalls.over_at, trouble.cut_until, trouble.refuses_until)
@@ -275,7 +276,7 @@ class Recoveries:
                 marked = marked or trouble.delays > 0
             else:
                 trouble.lasts = ends > now or each.stalls.unnoticed_since is not None
-        waits = waits or staying < self.setting.min
+        waits = waits or self.setting.are_too_few(staying)
         self.heard_at = max(self.heard_at, until, late, now if far or self.far or marked or self.marked else 0.0)
         self.calm_at = max(self.calm_at, until, now if far or waits or self.far or self.waits else 0.0)
         self.far, self.waits, self.marked = far, waits, marked  # until now, if they no longer are

@@ -151,11 +151,11 @@ def _supervises(world: World) -> None:
     register = world.store.register
     if register is not None and register.closed:
         return
-    living = sum(1 for _ in world.living())
+    living = [process.node.slot for process in world.living()]
     for slot in world.setting.slots:
-        if living < world.setting.min and world.at(slot) is None:
+        if world.setting.are_too_few(living) and world.at(slot) is None:
             world.does(Operation(world.starts_as(slot), slot))
-            living += 1
+            living.append(slot)
 
 
 def _succeeds(world: World) -> None:
@@ -171,7 +171,7 @@ def rests(world: World) -> bool:
         return is_over(world)
     if register is not None and (register.census[Status.ASIDE] or register.fruitless):
         return False
-    enough = sum(1 for _ in world.living()) >= world.setting.min
+    enough = not world.setting.are_too_few([process.node.slot for process in world.living()])
     return enough and all(_rests(world, process) for process in world.living())
 
 

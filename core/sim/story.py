@@ -8,7 +8,7 @@ operation per line; its first line is the setting, with what differs from `QUICK
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -24,6 +24,8 @@ from ..world import LOCAL_WORLD_SIZE_MAX, Endpoint, Node, Party, Profile, World,
 from .kinds import Kind
 
 OPERATIONS_MAX = 100_000
+RACK = "rack"
+"""The label of the nodes' racks."""
 SPAN_MAX = 1e6
 PROGRESS_BEATS = 8
 """A round that has lasted for this many heartbeats makes progress."""
@@ -79,6 +81,11 @@ def _no_or_yes(instance: object, attribute: Attribute[int], value: int) -> None:
         raise ValueError(f"{attribute.name}: 0 or 1, not {value}")
 
 
+def slot(index: int) -> str:
+    """Return the name of a slot: a … z, then n26, n27, …"""
+    return chr(ord("a") + index) if index < 26 else f"n{index}"
+
+
 @cache
 def _slots(nodes: int) -> tuple[str, ...]:
     return tuple(map(slot, range(nodes)))
@@ -96,6 +103,8 @@ class Setting:
     """The most nodes of a round. Those above it are spares."""
     unit: int = field(default=1, validator=_at_least(1))
     """A world has a multiple of this number of nodes. Those over that are spares, too."""
+    racks: int = field(default=0, validator=_at_least(0))
+    """The slots take turns in this many racks, and a unit is a segment: all its nodes are in one rack. 0: there are none."""
     restarts: int = 3
     """How often the job may be restarted after a failure."""
     workers: int = field(default=1, validator=_at_least(1))
@@ -188,8 +197,11 @@ class Setting:
         workers = self.workers + min(self.unlike, self.nodes) - 1
         if workers > LOCAL_WORLD_SIZE_MAX:
             raise ValueError(f"workers: at most {LOCAL_WORLD_SIZE_MAX} on a node, not {workers}")
-        if self.min > self.nodes:
-            raise ValueError(f"min: at most nodes, {self.nodes}, not {self.min}")
+        if self.are_too_few(self.slots):
+            most = (
+                f"nodes, {self.nodes}" if not self.racks else f"what segments of {self.unit} in {self.racks} racks make"
+            )
+            raise ValueError(f"min: at most {most}, not {self.min}")
         for given in ("last_call", "standbys"):
             if getattr(self, given) >= self.join:
                 raise ValueError(f"{given}: less than join, {self.join:g}, not {getattr(self, given):g}")
@@ -204,7 +216,18 @@ class Setting:
     @property
     def limits(self) -> Limits:
         counts = self.counts_failures > 0 < self.give_up
-        return Limits(self.min, self.max, self.restarts, "", self.give_up, counts, self.unit)
+        return Limits(
+            self.min, self.max, self.restarts, "", self.give_up, counts, self.unit, RACK if self.racks else ""
+        )
+
+    def are_too_few(self, slots: Collection[str]) -> bool:
+        """Return True if the nodes on these slots cannot make a world."""
+        if not self.racks:
+            return len(slots) < self.min
+        return len(self.limits.fit({slot: self._rack(slot) for slot in slots}, self.max)) < self.min
+
+    def _rack(self, slot: str) -> str:
+        return f"r{self.slots.index(slot) % self.racks}"
 
     @property
     def rendezvous(self) -> Settings:
@@ -256,9 +279,11 @@ class Setting:
         """Return what the node on this slot says of itself. Each start of its workers has a port of its own."""
         kind = self.slots.index(slot) % self.unlike if self.unlike > 1 else 0
         party = self._party(slot) if self.party > 1 else None
-        role, labels = "default", (rank_policy_label(("rack",)),) if self.unlike > 2 else ()
-        if kind:
-            role, labels = f"role{kind}", (place_label((self.unlike - kind,)), ("rack", str(kind)), *labels)
+        role, rack = f"role{kind}" if kind else "default", self._rack(slot) if self.racks else str(kind or "")
+        given = {RACK: rack} if rack else {}
+        given |= dict([rank_policy_label((RACK,))]) if self.unlike > 2 else {}
+        given |= dict([place_label((self.unlike - kind,))]) if kind else {}
+        labels = tuple(sorted(given.items()))
         endpoint = Endpoint("localhost" if is_local else slot, port)
         told = self.workers + kind, role, slot, labels, program, "", arguments
         return Profile(endpoint, *told, link_port=self.links, party=party)
@@ -298,11 +323,6 @@ class Story:
 
     def __str__(self) -> str:
         return "\n".join(map(str, (self.setting, *self.operations)))
-
-
-def slot(index: int) -> str:
-    """Return the name of a slot: a … z, then n26, n27, …"""
-    return chr(ord("a") + index) if index < 26 else f"n{index}"
 
 
 def name(node: Node) -> str:

@@ -353,6 +353,10 @@ def setting_of(chronicle: Chronicle, supposed: Supposition, seed: int) -> Settin
         chronicle.rendezvous.max_node_failures,
     )
     limits, there = settings.limits, len(chronicle.slots) + supposed.spares
+    if limits.segment:
+        raise ValueError(
+            f"worlds of whole segments ({limits.option}): a trace tells of no other node's {limits.segment}"
+        )
     if limits.min_nodes > there:
         raise ValueError(f"a round of {limits.min_nodes} nodes, where there are {there}; suppose more spares, too")
     return Setting(

@@ -475,3 +475,21 @@ def test_filters_make_no_difference_without_a_tee(capfd: pytest.CaptureFixture[s
         "elastic: --duplicate-stdout-filters makes no difference: only a tee'd stream is filtered; write --tee=3 too, or "
         "leave it out\n"
     )
+
+
+def test_a_node_of_segments_has_their_label_or_says_that_it_is_a_spare(
+    settings: Parse, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = ("--nnodes=2:4", "--rdzv-endpoint=localhost:7")
+    made = settings(*place, "--segment=rack:2", "--labels=rack=r7", "x")
+    assert (made.rendezvous.limits.option, made.labels) == ("--nnodes=2:4 --segment=rack:2", (("rack", "r7"),))
+    assert settings(*place, "--segment=host:2", "x").labels == ()
+    assert capsys.readouterr().err == ""
+    settings(*place, "--segment=rack:2", "x")
+    why = "this node has no label rack, so the node is a spare; write --labels=rack=VALUE"
+    assert capsys.readouterr().err == f"elastic: --segment=rack:2: {why}\n"
+    monkeypatch.setattr("elastic.cli.agent_settings.nvlink_domain", lambda: None)
+    settings(*place, "--segment=nvlink:2", "x")
+    assert "--segment=nvlink:2: NVML knows no NVLink domain of this host" in capsys.readouterr().err
+    monkeypatch.setattr("elastic.cli.agent_settings.nvlink_domain", lambda: "u.1")
+    assert settings(*place, "--segment=nvlink:2", "--labels=a=b", "x").labels == (("a", "b"), ("nvlink", "u.1"))

@@ -47,6 +47,24 @@ MISTAKES = [
     ("--node-unit=2 x", "--node-unit=2: the minimum (1) is no multiple of the unit (2); write --nnodes=2:2:2"),
     ("--node-unit=9999 x", "--node-unit=9999: a unit has at most 4096 nodes"),
     (
+        "--nnodes=4:4:2 --segment=rack:4 --rdzv-endpoint=a x",
+        "--segment=rack:4: --nnodes=4:4:2 says 2; write one of the two",
+    ),
+    (
+        "--nnodes=4:4 --node-unit=2 --segment=rack:4 --rdzv-endpoint=a x",
+        "--segment=rack:4: --node-unit=2 says 2; write one of the two",
+    ),
+    ("--segment=rack:2 x", "--segment=rack:2: the minimum (1) is no multiple of the unit (2); write --nnodes=2:2:2"),
+    (
+        "--segment=rack x",
+        "--segment=rack: write LABEL:N, like rack:2: the label, and how many nodes with one value of it are a segment",
+    ),
+    ("--segment=rack:1 x", "--segment=rack:1: a segment has at least 2 nodes; write rack:2, or leave it out"),
+    (
+        "--segment=node_rank:2 x",
+        "--segment=node_rank:2: node_rank is no label of --labels; write another one, like rack:2",
+    ),
+    (
         "--nnodes=4:4:2 --node-unit=4 --rdzv-endpoint=a x",
         "--node-unit=4: --nnodes=4:4:2 says 2; write one of the two",
     ),

@@ -1,9 +1,10 @@
-"""Jobs whose worlds have whole units, through random losses and returns of nodes; ELASTIC_CHAOS_STEPS=200 for a long run."""
+"""Jobs whose worlds have whole units, or segments, through random losses and returns; ELASTIC_CHAOS_STEPS=200 for long."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -36,13 +37,16 @@ class Fleet:
     chance: Random
     names: str
     unit: int
+    racks: dict[str, str] = field(factory=dict)
+    """The rack of each, in a job of segments."""
     agents: dict[str, Launch] = field(factory=dict)
     gone: dict[str, Node] = field(factory=dict)
     """The node that each slot had last, if its agent is gone or was started again."""
     told: list[str] = field(factory=list)
 
     def starts(self, name: str) -> None:
-        self.agents[name] = self.job.node(name, program=self.program)
+        labels = [f"--labels=rack={self.racks[name]}"] if self.racks else []
+        self.agents[name] = self.job.node(name, *labels, program=self.program)
 
     def step(self) -> None:
         """Some nodes come, are lost, or leave; each at most once."""
@@ -75,8 +79,17 @@ class Fleet:
         here = {node.slot for node in state.present}
         if here != {*self.agents} or any(node in state.seats for node in self.gone.values()):
             return False
-        most = min(len(self.agents) // self.unit * self.unit, state.limits.max_nodes)
+        if state.complete:
+            assert all(len(racks) == 1 for racks in racks_of(state, self.unit))
+        alike = Counter(self.racks.get(name, "") for name in self.agents).values()
+        most = min(sum(count // self.unit * self.unit for count in alike), state.limits.max_nodes)
         return (state.complete and len(state.members) == most) if most else not state.complete
+
+
+def racks_of(state: RendezvousState, unit: int) -> list[set[str | None]]:
+    """Return the racks of each unit of the world, in the order of the ranks."""
+    racks = [dict(each.profile.labels).get("rack") for each in state.world.members]
+    return [{*racks[at : at + unit]} for at in range(0, len(racks), unit)]
 
 
 @pytest.fixture
@@ -89,13 +102,21 @@ def steps(capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> 
     return steps, seed
 
 
+@pytest.mark.parametrize(
+    ("nodes", "option", "racks", "largest"),
+    [
+        ("2:8", "--node-unit=2", "", 6),
+        pytest.param("2:6", "--segment=rack:2", "1112223", 4, marks=pytest.mark.long),
+    ],
+    ids=["units", "segments"],
+)
 def test_every_world_has_whole_units_through_random_losses_and_returns(
-    tcpstore_job: Jobs, tmp_path: Path, steps: tuple[int, int]
+    tcpstore_job: Jobs, tmp_path: Path, steps: tuple[int, int], nodes: str, option: str, racks: str, largest: int
 ) -> None:
     script, sizes = tmp_path / "train.py", tmp_path / "sizes"
     script.write_text(NOTES)
-    made = tcpstore_job("2:8", "--node-unit=2", "--last-call=1", "--give-up-after=0")
-    fleet = Fleet(made, (script, sizes), Random(steps[1]), "abcdefg", 2)
+    made = tcpstore_job(nodes, option, "--last-call=1", "--give-up-after=0")
+    fleet = Fleet(made, (script, sizes), Random(steps[1]), "abcdefg", 2, dict(zip("abcdefg", racks, strict=False)))
     for name in fleet.names:
         fleet.starts(name)
     try:
@@ -103,7 +124,7 @@ def test_every_world_has_whole_units_through_random_losses_and_returns(
             fleet.step()
         for name in sorted({*fleet.names} - {*fleet.agents}):
             fleet.starts(name)
-        assert len(fleet.settles().members) == 6
+        assert len(fleet.settles().members) == largest
         assert codes(end([*fleet.agents.values()])) == [0] * 7
     except BaseException as error:
         error.add_note("\n".join(fleet.told))
@@ -125,6 +146,41 @@ def test_a_node_over_the_last_unit_says_so_until_one_more_comes(tcpstore_job: Jo
     lose(agents[1])
     assert worlds(run([agents[0], agents[2]])) == {(2, "restart 0 of 2 workers")}
     assert codes(end([agents[0], *agents[2:]])) == [0, 0, 0]
+
+
+def test_a_segment_is_filled_by_a_spare_of_its_own_first_and_is_left_out_without_one(
+    job: Jobs, launch: Launcher
+) -> None:
+    """Two racks of three: a, b and c, and d, e and f."""
+    made = job("2:4", "--segment=rack:2", "--last-call=1")
+    racks = {**dict.fromkeys("abc", "r1"), **dict.fromkeys("def", "r2")}
+    agents = {name: made.node(name, f"--labels=rack={racks[name]}") for name in "abde"}
+    assert worlds(run(agents.values())) == {(0, "restart 0 of 4 workers")}
+    agents |= {name: made.node(name, f"--labels=rack={racks[name]}") for name in "cf"}
+    made.reaches(lambda state: state.census[Status.WAITING] == 2)
+    lose(agents.pop("b"))
+    told = run([agents[name] for name in "acde"])
+    assert worlds(told) == {(1, "restart 0 of 4 workers")}
+    assert all(len(each) == 1 for each in racks_of(made.reaches(lambda state: state.complete), 2))
+    agents["f"].says("spare, 4 of 4 seats are taken")
+    lose(agents.pop("c"))
+    assert worlds(run([agents[name] for name in "de"])) == {(2, "restart 0 of 2 workers")}
+    agents["a"].says("spare, waits for 1 more node of rack r1 to make a segment of 2")
+    assert "2 nodes running · spare: " in (status := asked(made, launch=launch).stdout)
+    assert "a (rack r1 lacks 1 node)" in status and "f (rack r2 lacks 1 node)" in status
+    agents["b"] = made.node("b", "--labels=rack=r1")
+    assert worlds(run([agents[name] for name in "abde"])) == {(3, "restart 0 of 4 workers")}
+    assert codes(end([*agents.values()])) == [0] * 5
+
+
+def test_a_node_without_the_label_of_the_segments_says_so_at_once(tcpstore_job: Jobs) -> None:
+    made = tcpstore_job("2:2", "--segment=rack:2")
+    agents = [made.node(name, "--labels=rack=r1") for name in "ab"]
+    run(agents)
+    stranger = made.node("x")
+    stranger.says("this node has no label rack, so the node is a spare; write --labels=rack=VALUE")
+    stranger.says("spare, it has no label rack")
+    assert codes(end([*agents, stranger])) == [0] * 3
 
 
 def test_an_agent_with_another_unit_is_refused(tcpstore_job: Jobs) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator
 
 from attrs import define, field
 from seen import sometimes
-from worlds import profile
+from worlds import profile, racked
 
 from elastic.core.rendezvous import (
     Arrive,
@@ -52,7 +52,7 @@ def edits(
     state: RendezvousState, me: Node, closes: bool = True, reserves: bool = False, fails: Failing | None = None
 ) -> Iterator[Edit]:
     """Yield every edit that a node may ask for in this state, sensible or not. Late edits name the round before."""
-    yield Arrive(profile(me.slot))
+    yield Arrive(racked(me.slot) if state.limits.segment else profile(me.slot))
     yield Leave()
     for round in {state.round, max(state.round - 1, 0)}:
         yield End(round, Why.FAILED, fails)

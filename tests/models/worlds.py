@@ -57,11 +57,11 @@ def anew(text: str) -> str:
     return "".join([*text])
 
 
-def register(size: str = "1:2", restarts: int = 0) -> RendezvousState:
+def register(size: str = "1:2", restarts: int = 0, segment: str = "") -> RendezvousState:
     """Before its first write; `size` as in --nnodes."""
     least, *rest = map(int, size.split(":"))
     most, unit = [*(rest or [least]), 1][:2]
-    return blank(LIFE, Limits(least, most, restarts, node_unit=unit))
+    return blank(LIFE, Limits(least, most, restarts, node_unit=unit, segment=segment))
 
 
 def edited(state: RendezvousState, who: str, edit: Edit) -> RendezvousState:
@@ -71,6 +71,23 @@ def edited(state: RendezvousState, who: str, edit: Edit) -> RendezvousState:
         verify(after)
         verify_step(state, after)
     return after
+
+
+RACKS = {**dict.fromkeys("abc", "r1"), **dict.fromkeys("def", "r2"), **dict.fromkeys("gh", "r3")}
+"""The rack of each node, where worlds have segments; other nodes have no such label."""
+
+
+def racked(who: str, **labels: str) -> Profile:
+    """Return what this node says of itself, with its rack."""
+    rack = {"rack": RACKS[node(who).slot]} if node(who).slot in RACKS else {}
+    return evolve(profile(who), labels=tuple(sorted({**rack, **labels}.items())))
+
+
+def come(state: RendezvousState, names: str) -> RendezvousState:
+    """Return the state after these nodes of racks have arrived, one after the other."""
+    for who in names:
+        state = edited(state, who, Arrive(racked(who)))
+    return state
 
 
 def arrived(state: RendezvousState, names: str) -> RendezvousState:

@@ -1,4 +1,4 @@
-"""What NVML says of this host's GPUs: which of them a program sees, where each sits, who holds memory on it.
+"""What NVML says of this host's GPUs: which a program sees, where each sits, who holds memory on it, in which NVLink domain.
 
 It opens no CUDA context: a context would take memory on each GPU for the agent's whole life. NVML knows all GPUs of the
 machine; CUDA_VISIBLE_DEVICES says which of them a program sees, and it is read here as CUDA and torch read it:
@@ -16,7 +16,7 @@ A GPU cut into MIG slices counts as one when the variable is not set, as in torc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +24,8 @@ from typing import Any, Protocol
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 DRIVER = Path("/proc/driver/nvidia/version")
 """Exists if the NVIDIA driver is loaded."""
+FABRIC_COMPLETED = 3
+"""The state of a GPU that has joined its NVLink domain. A host whose GPUs reach no other host's has a UUID of zeros."""
 
 
 class NoDevices(ValueError):
@@ -102,6 +104,36 @@ def pci_address(nvml: Nvml, handle: object) -> str:
     text = found.decode() if isinstance(found, bytes) else found
     domain, _, rest = text.lower().partition(":")
     return f"{domain[-4:]}:{rest}"
+
+
+def nvlink_domain(load: Callable[[], Any] = load_nvml, driver: Path = DRIVER) -> str | None:
+    """Return the NVLink domain of this host's GPUs: the cluster's UUID, and the clique. None: there is no driver, NVML does
+    not know it, or the GPUs are in none, or in several."""
+    try:
+        nvml = load() if driver.exists() else None
+    except ImportError:
+        return None
+    if nvml is None or not hasattr(nvml, "nvmlDeviceGetGpuFabricInfoV"):
+        return None
+    try:
+        with asked(nvml) as answers:
+            devices = _devices(nvml, nvml.nvmlDeviceGetCount()) if answers else []
+            domains = {_domain(nvml, device) for device in devices}
+    except nvml.NVMLError:
+        return None
+    return domains.pop() if len(domains) == 1 else None
+
+
+def _domain(nvml: Any, device: object) -> str | None:
+    """Return the NVLink domain of one GPU; None: it has not joined one."""
+    from ctypes import byref  # few jobs need these
+    from uuid import UUID
+
+    info = nvml.c_nvmlGpuFabricInfoV_t()
+    nvml.nvmlDeviceGetGpuFabricInfoV(device, byref(info))
+    cluster = UUID(bytes=bytes(info.clusterUuid))
+    has_joined = info.state == FABRIC_COMPLETED and not info.status and cluster.int
+    return f"{cluster}.{info.cliqueId}" if has_joined else None
 
 
 def _by_index(visible: str, count: int) -> list[int]:

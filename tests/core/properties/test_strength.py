@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 from groups import FENCED, beat, exited, led, ready
-from worlds import arrived, edited, holding, node, profile, register, running
+from worlds import arrived, come, edited, holding, node, profile, register, running
 
 from elastic.core.group import transition
 from elastic.core.group.state import Event, Signalled
@@ -93,6 +93,10 @@ CANCEL = Close(Verdict(Ending.CANCELLED, 0, A, Why.ASKED))
         (
             wrote(arrived(register("2:4:2"), "a b c"), "a", Complete(0)),
             {*ON_COMPLETE, "R2", "S5", "S20", "S22", "V22", "V23"},
+        ),
+        (
+            wrote(come(register("2:4:2", segment="rack"), "abc"), "a", Complete(0)),
+            {*ON_COMPLETE, "R2", "S5", "S20", "S22", "S23", "V22", "V23"},
         ),
         (wrote(CIRCLES, "a", Evict(frozenset({B}))), {*(ON_END - {"S5"}), "V8", "B6", "B7", "B8"}),
         (wrote(arrived(CIRCLES, "b#2 a"), "a", Proceed(1)), {*ON_COMPLETE, "S1", "S5", "B7"}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from worlds import arrived, edited, holding, node, nodes, register, running
+from worlds import arrived, come, edited, holding, node, nodes, register, running
 
 from elastic.core.properties.facts import Decided, Fact, WaitsForever, Wrote
 from elastic.core.properties.judge import ASKED, Judge
@@ -93,3 +93,46 @@ def test_L6_a_node_that_makes_a_unit_with_others_is_no_spare() -> None:
 def test_V6_the_participants_over_the_last_unit_count_towards_the_target() -> None:
     before = arrived(edited(running("a b c d", "2:6:2", 9), "a", Evict(nodes("b"))), "a c")
     assert findings(wrote(before, "d", Arrive(holding("d", None).profile))) == set()
+
+
+# --- segments
+
+RACKED = come(register("2:4:2", 9, "rack"), "abde")
+"""a and b run in rack 1, d and e in rack 2."""
+
+
+def left_out(for_whom: str) -> Wrote:
+    """Return the write that completes the world after b is lost. These spares have the places of a and c in it."""
+    before = come(edited(come(RACKED, "cgh"), "a", Evict(nodes("b"))), "ad")
+    fact = Wrote(node("e"), before, Arrive(before.seats[node("e")].profile), come(before, "e"))
+    for old, new in zip("ac", for_whom, strict=False):
+        fact = evolve(fact, after=swapped(fact.after, old, new))
+    return fact
+
+
+def test_V23_a_segment_that_ran_and_is_whole_is_left_out_for_another_one() -> None:
+    judge = Judge(stayed=nodes("a d e"))
+    assert findings(left_out(""), judge) == set()
+    assert "V23" in findings(left_out("gh"), judge)
+
+
+def test_V23_a_node_that_ran_is_left_out_for_another_one_of_its_rack() -> None:
+    judge, fact = Judge(stayed=nodes("a d e")), left_out("")
+    others = evolve(fact.after.seats[node("g")], status=Status.IN, profile=fact.after.seats[node("a")].profile)
+    after = evolve(swapped(fact.after, "a", "g"), seats={**swapped(fact.after, "a", "g").seats, node("g"): others})
+    assert "V23" in findings(evolve(fact, after=after), judge)
+
+
+def test_V23_a_rack_that_is_whole_no_longer_may_be_left_out_for_another_one() -> None:
+    before = come(edited(come(RACKED, "gh"), "a", Evict(nodes("b"))), "ad")
+    fact = Wrote(node("e"), before, Arrive(before.seats[node("e")].profile), come(before, "e"))
+    assert [each.slot for each in fact.after.members] == ["d", "e", "g", "h"]
+    assert findings(fact, Judge(stayed=nodes("a d e"))) == set()
+
+
+@pytest.mark.parametrize(("spares", "wrong"), [("cg", True), ("cgh", False), ("cf", True), ("cx", True)])
+def test_O4_a_round_ends_for_newcomers_only_if_they_make_a_segment(spares: str, wrong: bool) -> None:
+    wide = edited(come(register("2:6:2", 9, "rack"), "abde"), "a", Complete(0))
+    fact = Decided(holding("a", come(wide, spares)), End(0, Why.UPSCALE), 1e6)
+    told = {text for number, text in found(ASKED[Decided], Judge(), fact, Strength()) if number == "O4"}
+    assert any("make no unit" in text for text in told) is wrong

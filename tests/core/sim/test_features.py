@@ -38,8 +38,18 @@ def test_a_feature_is_drawn_as_often_as_the_table_says() -> None:
     seen = Counter(name for features in drawn() for name in features)
     for name, feature in FEATURES.items():
         odds = 1 / feature.one_in + (name == "long") / FEATURES["patient"].one_in
+        odds /= FEATURES[feature.needs].one_in if feature.needs else 1
         spread = (SETTINGS * odds * (1 - odds)) ** 0.5
         assert abs(seen[name] - SETTINGS * odds) < 4 * spread, name
+
+
+def test_the_racks_of_a_world_make_its_minimum_of_segments_and_one_node_has_none() -> None:
+    wanted = frozenset({"segments"})
+    for nodes in range(2, 12):
+        for seed in range(20):
+            drawn = setting(seeded(seed), Shape(nodes=nodes, features=wanted))
+            assert drawn.racks and drawn.limits.segment and not drawn.are_too_few(drawn.slots)
+    assert setting(seeded(1), Shape(nodes=1, features=wanted)).racks == 0
 
 
 @pytest.mark.parametrize("name", FEATURES)

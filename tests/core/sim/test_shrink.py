@@ -159,6 +159,14 @@ def test_settings_become_plainer_while_the_same_property_breaks() -> None:
     assert (setting.nodes, setting.max) == (2, 2)
 
 
+def test_a_world_of_segments_is_tried_with_as_few_nodes_as_its_racks_make_segments_of() -> None:
+    story = parsed(["world nodes=6 min=2 max=4 unit=2 racks=2", "start a", "start c", "start e", "pass 1"])
+    tried = {each.setting.nodes for each in smaller_stories(story) if each.setting.racks}
+    assert tried == {3, 4, 5, 6}
+    few = parsed(["world nodes=4 min=4 max=4 unit=2 racks=2", "start a", "pass 1"])
+    assert {each.setting.nodes for each in smaller_stories(few) if each.setting.racks} == {3, 4}
+
+
 def test_waits_that_follow_each_other_become_one() -> None:
     def late(judge: Judge, fact: Fact) -> Iterator[tuple[str, str]]:
         if isinstance(fact, Stepped) and fact.after.phase is Phase.LEAVING and fact.at > 0.9:

@@ -72,6 +72,8 @@ def test_comments_and_empty_lines_are_for_the_reader() -> None:
         ("world fence=9", "fence: 2.5 to 3 s"),
         ("world fence=3 overdue=7", "overdue: with a fence at least grace . fence . 2, 8, not 7"),
         ("world nodes=2 min=3", "min: at most nodes, 2, not 3"),
+        ("world nodes=4 min=4 max=4 unit=2 racks=3", "min: at most what segments of 2 in 3 racks make, not 4"),
+        ("world racks=2", "segment: 'rack' needs a node_unit above 1"),
         ("world join=15 last_call=120", "last_call: less than join, 15, not 120"),
         ("world standbys=100", "standbys: less than join, 60, not 100"),
         ("world interval=0.005", "interval: 0.01 to 3600, not 0.005"),

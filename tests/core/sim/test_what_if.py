@@ -233,6 +233,11 @@ def test_what_cannot_be_supposed_is_refused() -> None:
         supposed(LOST, ttl=0.001)
     with pytest.raises(ValueError, match="a round of 3 nodes, where there are 2"):
         supposed(LOST, nodes=Limits(3, 3))
+    racks = evolve(LOST.rendezvous, limits=Limits(2, 2, node_unit=2, segment="rack"))
+    with pytest.raises(
+        ValueError, match=r"worlds of whole segments .--nnodes=2:2 --segment=rack:2.: a trace tells of no"
+    ):
+        supposed(evolve(LOST, rendezvous=racks))
 
 
 def test_causes_that_the_runs_do_not_find_are_told() -> None:
