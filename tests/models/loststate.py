@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from attrs import frozen
 from plainnode import SOMEBODY, Local, tidy
 from wholenode import Step
 
@@ -16,7 +15,7 @@ from elastic.core.group import Group
 from elastic.core.rendezvous import Held, RendezvousState, Write, linger
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Found
-from elastic.core.values import evolve
+from elastic.core.values import evolve, frozen
 from elastic.core.world import Verdict, WorldId
 
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import frozen
-
 from elastic.core.group import Group, Phase
 from elastic.core.rendezvous import Decision, Ended, Held, RendezvousState, Seat, Status, Token, Write, join
 from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import NO_WORLDS, Fact, dead
 from elastic.core.rendezvous.sightings import Sighting, Sightings
 from elastic.core.rendezvous.state import later_start
-from elastic.core.values import evolve
+from elastic.core.values import evolve, frozen
 from elastic.core.world import Ending, Endpoint, Life, Node, Profile, Verdict, Why, WorldId
 
 LONG_AGO = -1e9

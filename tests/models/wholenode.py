@@ -12,7 +12,7 @@ import math
 from collections.abc import Container, Iterator, Mapping
 from enum import Enum
 
-from attrs import define, frozen
+from attrs import define
 from plainnode import LIFE, LONG_AGO, PROFILE, Behind, Local, aged, normal, renamed
 from walk import News, Normal, Turn, Walk, known
 
@@ -53,7 +53,7 @@ from elastic.core.rendezvous.agenda import Agenda
 from elastic.core.rendezvous.context import Fact
 from elastic.core.rendezvous.sightings import Sighting, Sightings
 from elastic.core.rendezvous.state import later_start
-from elastic.core.values import evolve
+from elastic.core.values import evolve, frozen
 from elastic.core.world import Life, Node
 
 

@@ -10,13 +10,14 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Generic, NamedTuple, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field
 from plainnode import Behind
 from wholenode import Cost, Step
 
 from elastic.core.group import Phase
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.rendezvous import Limits, Settings, Write
+from elastic.core.values import frozen
 from elastic.core.world import Node
 
 FREE = frozenset((Cost.FREE, Cost.SUCCESS))
