@@ -11,8 +11,9 @@ from queue import SimpleQueue
 
 from elastic.adapters.inprocess.gate.gate import Gate
 from elastic.adapters.inprocess.gate.signal_handlers import installed
-from elastic.adapters.inprocess.shared_page import NS, Page, Span
+from elastic.adapters.inprocess.shared_page import NS, Page
 from elastic.adapters.inprocess.thread_events import FromGate, Order, SpanEnd
+from elastic.core.inprocess.words import Span
 
 PAUSE_S = 0.002
 """Between two sendings of the signal."""

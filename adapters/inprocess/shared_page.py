@@ -14,9 +14,9 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-from enum import IntEnum
 from typing import Final
 
+from ...core.inprocess.monitoring import Bye
 from ...core.values import frozen
 from .user_stack import own
 
@@ -31,8 +31,8 @@ ARMED: Final = 0
 """The token of the span whose user code runs now; 0 while the main thread is in the wrapper. No token is used twice."""
 ROUND: Final = 1
 """The round of that span."""
-SPAN: Final = 2
-"""A `Span`."""
+COUNTS: Final = 2
+"""1 if the progress of that span counts."""
 ACTIVE: Final = 3
 """1 if this rank is active in that round; 0 for a reserve."""
 DEPTH: Final = 4
@@ -69,32 +69,6 @@ WANT_MONITOR: Final = 13
 """The same as `WANT`, written by the monitor while the driver is silent."""
 HUNG: Final = 14
 """1 once the monitor sends SIGTERM because a limit was passed. The program's handler may raise anything then."""
-
-
-class Span(IntEnum):
-    """One stretch of user code on the main thread."""
-
-    NONE = 0
-    INITIALIZE = 1
-    """`initialize` and the first health check."""
-    FUNCTION = 2
-    FINALIZE = 3
-    CHECK = 4
-    """The health check after a fault."""
-    COMPLETION = 5
-    TERMINATE = 6
-
-
-class Bye(IntEnum):
-    """How the wrapped call ended, for the monitor."""
-
-    NOT_YET = 0
-    SETTLED = 1
-    """The register knows: this rank has left, or the job is closed."""
-    UNSETTLED = 2
-    """The register may still count on this rank."""
-    REPLACED = 3
-    """The register keeps the seat for the process that replaces this one."""
 
 
 def to_inherit(descriptor: int) -> int:
@@ -160,7 +134,7 @@ class Seen:
 
     armed: int
     round: int
-    span: Span
+    guarded: bool
     active: bool
     stamp: int
     soft: int
@@ -186,7 +160,7 @@ class Seen:
         return cls(
             armed=armed,
             round=words[ROUND],
-            span=Span(words[SPAN]),
+            guarded=bool(words[COUNTS]),
             active=bool(words[ACTIVE]),
             stamp=words[STAMP],
             soft=words[SOFT],

@@ -4,12 +4,11 @@ code."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from typing import TypeAlias
 
+from ...core.inprocess.words import How, Span
 from ...core.values import frozen
 from ..report.news import LoopNotice
-from .shared_page import Span
 
 
 class Injected(BaseException):
@@ -30,19 +29,6 @@ class Drained(SystemExit):
 
     def __reduce__(self) -> tuple[type[Drained], tuple[()]]:
         return Drained, ()  # its text is its code
-
-
-class How(Enum):
-    """How a span of user code ended."""
-
-    OK = "ok"
-    EXCEPTION = "exception"
-    BASE = "base"
-    """By a BaseException that is not an Exception, such as SystemExit."""
-    INTERRUPT = "interrupt"
-    """By KeyboardInterrupt."""
-    INJECTED = "injected"
-    """By the exception that the gate raised."""
 
 
 @frozen

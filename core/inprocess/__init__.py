@@ -13,7 +13,7 @@ posted it makes a step, and then begins the commands in their order:
   `SpanEnded`.
 - `Abort` runs in its own thread, and `AbortEnded` answers it. `Kill` goes to the monitor process.
 - After each step, `timers.running` gives the deadlines that run, `timers.until` the time to sleep, and `timers.passed` the
-  `Elapsed` to post. `progress_limits` judges the same for the monitor process, which sees only the marks of progress.
+  `Elapsed` to post. `monitoring` judges the same for the monitor process, which sees only the marks of progress.
 """
 
 from ..violation import Violation

@@ -11,13 +11,13 @@ All times and spans are in seconds, on the monotonic clock of one host.
 from __future__ import annotations
 
 import math
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import TypeAlias, assert_never
 
 from ..backoff import pause_s
 from ..values import evolve, frozen
 from .progress_limits import stood_still
-from .state import FIRST_PAUSE_S, LONGEST_PAUSE_S
+from .state import FIRST_PAUSE_S, LONGEST_PAUSE_S, Call
 
 
 @frozen
@@ -38,14 +38,25 @@ class Rules:
     """How long the seat of a process that was killed is kept for the process that replaces it."""
 
 
-class Bye(Enum):
+class Bye(IntEnum):
     """How the wrapped call ended, as its process says."""
 
-    NOT_YET = "not yet"
-    SETTLED = "settled"
-    UNSETTLED = "unsettled"
-    REPLACED = "replaced"
+    NOT_YET = 0
+    SETTLED = 1
+    """The register knows: this rank has left, or the job is closed."""
+    UNSETTLED = 2
+    """The register may still count on this rank."""
+    REPLACED = 3
     """The launcher replaces this process once it has ended: its seat is kept."""
+
+
+def bye(call: Call) -> Bye:
+    """Return what the process of this call says of its end."""
+    if call.outcome is None:
+        return Bye.NOT_YET
+    if call.left or call.verdict:
+        return Bye.SETTLED
+    return Bye.REPLACED if call.replaced else Bye.UNSETTLED
 
 
 @frozen

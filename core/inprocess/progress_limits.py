@@ -1,4 +1,4 @@
-"""The judgement of user code's progress: a pure function of its marks, its limits and the time.
+"""The limits of user code's progress, and the marks by which it is judged.
 
 The main thread leaves marks: at a `ping`, and when it enters or leaves a section. The driver and the monitor process read
 them. All times and spans are in seconds, on the monotonic clock of one host.
@@ -7,10 +7,10 @@ them. All times and spans are in seconds, on the monotonic clock of one host.
 from __future__ import annotations
 
 import math
-from enum import Enum
 
 from ..values import frozen
 from .settings import Settings
+from .words import GUARDED, Span
 
 
 @frozen
@@ -43,24 +43,16 @@ class Marks:
     limits: Limits
 
 
-class Alarm(Enum):
-    SOFT = "soft"
-    """Interrupt the function. All ranks start again."""
-    HARD = "hard"
-    """Kill the process."""
-
-
-@frozen
-class Watch:
-    """The alarm that is due now, and when to look again if no mark comes before (inf: no need to)."""
-
-    alarm: Alarm | None
-    until: float
-
-
 def guarded(settings: Settings) -> Limits:
     """Return the limits of a call."""
     return Limits(settings.soft_timeout, settings.hard_timeout)
+
+
+def of_span(settings: Settings, span: Span | None) -> Limits:
+    """Return the limits by which the monitor process judges a span. One whose progress does not count has those of a
+    callback."""
+    callback_s = settings.callback_timeout + settings.unwind_timeout
+    return guarded(settings) if span in GUARDED else Limits(math.inf, callback_s)
 
 
 def within(limits: Limits, section_s: float) -> Limits:
@@ -69,12 +61,3 @@ def within(limits: Limits, section_s: float) -> Limits:
         raise ValueError(f"section: a limit above 0 seconds, not {section_s:g}")
     distance = limits.hard_s - limits.soft_s if math.isfinite(limits.hard_s) else math.inf
     return Limits(section_s, section_s + distance)
-
-
-def watched(marks: Marks, now: float) -> Watch:
-    soft_at, hard_at = marks.at + marks.limits.soft_s, marks.at + marks.limits.hard_s
-    if now >= hard_at:
-        return Watch(Alarm.HARD, math.inf)
-    if now >= soft_at:
-        return Watch(Alarm.SOFT, hard_at)
-    return Watch(None, soft_at)

@@ -36,6 +36,12 @@ def until(timers: Timers, marks: Marks | None = None) -> float:
     return min((_at(timers, each, marks) for each in timers.began_at), default=math.inf)
 
 
+def unwind_at(timers: Timers) -> float:
+    """Return when the process is killed unless its span has ended by then; inf: that limit does not run."""
+    runs = (each for each in timers.began_at.items() if each[0].timer is Timer.UNWIND)
+    return min((began_at + each.after_s for each, began_at in runs), default=math.inf)
+
+
 def passed(timers: Timers, now: float, marks: Marks | None = None) -> tuple[Timers, tuple[Elapsed, ...]]:
     """Return the events that are due now, the earliest first. Each deadline is told once."""
     passed_at = {each: _at(timers, each, marks) for each in timers.began_at}

@@ -26,6 +26,10 @@ class Span(Enum):
     TERMINATE = "terminate"
 
 
+GUARDED = (Span.INITIALIZE, Span.FUNCTION)
+"""The spans whose progress counts."""
+
+
 class How(Enum):
     """How a span ended."""
 

@@ -24,9 +24,10 @@ from typing import Any, cast
 from attrs import Factory, define
 
 from elastic.adapters.inprocess.gate.gate import SIGNUM, Gate
-from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT, WANT_MONITOR, WORDS, Page, Span
-from elastic.adapters.inprocess.thread_events import FromGate, How, Injected, Order, SpanEnd
+from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT, WANT_MONITOR, WORDS, Page
+from elastic.adapters.inprocess.thread_events import FromGate, Injected, Order, SpanEnd
 from elastic.adapters.inprocess.user_stack import USERS
+from elastic.core.inprocess.words import How, Span
 
 TIMEOUT_S = 90.0
 TOKEN = 7

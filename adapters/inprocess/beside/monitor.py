@@ -30,7 +30,6 @@ from typing import Any, assert_never
 from ....core.inprocess.exits import INTERNAL
 from ....core.inprocess.monitoring import (
     Act,
-    Bye,
     Kill,
     Monitor,
     Quit,
@@ -64,11 +63,10 @@ from ...workers.messages.error_files import leave_error_file
 from ...workers.output.logs import ERROR_FILE_VARIABLE
 from ..gate.gate import SIGNUM
 from ..rank.register_follower import REST_S, RegisterFollower
-from ..shared_page import ENTERED, HUNG, NS, RANK, WANT_MONITOR, WORLD_SIZE, Page, Seen, Span
+from ..shared_page import ENTERED, HUNG, NS, RANK, WANT_MONITOR, WORLD_SIZE, Page, Seen
 
 SPEAKER = Profile(Endpoint("localhost", 1))
 """The monitor's profile. The monitor takes no seat, so no node reads it."""
-GUARDED = (Span.INITIALIZE, Span.FUNCTION)
 
 
 def backend_at(place: Mapping[str, Any], clock: Clock, rest_s: float = 0.0) -> Backend:
@@ -153,7 +151,7 @@ class Program:
         return Sight(
             token=seen.armed,
             round=seen.round,
-            guarded=seen.span in GUARDED,
+            guarded=seen.guarded,
             active=seen.active,
             stamp=seen.stamp / NS,
             soft_s=seen.soft / NS or math.inf,
@@ -161,7 +159,7 @@ class Program:
             wanted=seen.want == seen.armed,
             leaving=seen.leaving,
             replaced=seen.replaced,
-            bye=Bye[seen.bye.name],
+            bye=seen.bye,
             unwind_at=seen.unwind_at / NS or math.inf,
             dead=self._dead,
             over=shows_over(state, self._node, seen.round),

@@ -44,9 +44,11 @@ from traceback import StackSummary
 from types import FrameType
 from typing import Final, TypeAlias
 
+from ....core.inprocess.words import GUARDED, How
 from ..shared_page import (
     ACTIVE,
     ARMED,
+    COUNTS,
     DEPTH,
     HARD,
     HUNG,
@@ -54,7 +56,6 @@ from ..shared_page import (
     OVER,
     ROUND,
     SOFT,
-    SPAN,
     STAMP,
     WANT,
     WANT_MONITOR,
@@ -65,7 +66,6 @@ from ..thread_events import (
     Drained,
     Finished,
     FromGate,
-    How,
     Injected,
     LeftAtomic,
     Order,
@@ -128,7 +128,7 @@ class Gate:
     def _armed(self, order: Order) -> SpanEnd:
         words = self._page.words
         words[DEPTH] = 0
-        words[ROUND], words[SPAN], words[ACTIVE] = order.round, order.span, order.active
+        words[ROUND], words[COUNTS], words[ACTIVE] = order.round, order.span in GUARDED, order.active
         words[SOFT], words[HARD] = order.soft, order.hard
         words[STAMP] = time.monotonic_ns()
         self._clean = order.clean
@@ -141,7 +141,7 @@ class Gate:
             self._disarm(order.token)
             return SpanEnd(order.token, _how(error, order.token), None, error)
         self._disarm(order.token)
-        return SpanEnd(order.token, How.OK, value, None)
+        return SpanEnd(order.token, How.RETURNED, value, None)
 
     @own
     def _disarm(self, token: int) -> None:
@@ -323,7 +323,7 @@ class Gate:
         return None
 
 
-GRAVEST: Final = (How.INTERRUPT, How.BASE, How.INJECTED, How.EXCEPTION)
+GRAVEST: Final = (How.INTERRUPTED, How.EXITED, How.INJECTED, How.FAILED)
 """The members of a group of exceptions that decide, in their order: tasks of asyncio raise groups."""
 
 
@@ -333,13 +333,13 @@ def _how(error: BaseException, token: int) -> How:
         case BaseExceptionGroup():
             return min((_how(each, token) for each in error.exceptions), key=GRAVEST.index)
         case Injected():
-            return How.INJECTED if error.token == token else How.EXCEPTION
+            return How.INJECTED if error.token == token else How.FAILED
         case KeyboardInterrupt():
-            return How.INTERRUPT
+            return How.INTERRUPTED
         case Exception():
-            return How.EXCEPTION
+            return How.FAILED
         case _:
-            return How.BASE
+            return How.EXITED
 
 
 def _asks_to_clean_up(error: BaseException, token: int) -> bool:

@@ -8,6 +8,7 @@ the main thread to, or starts a thread for abort.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import threading
@@ -25,9 +26,10 @@ from ....core.caller import WHY_OVER, culprits, entered, heard, is_open, request
 from ....core.inprocess import Call, begin, transition
 from ....core.inprocess import words as core
 from ....core.inprocess.exits import INTERNAL
-from ....core.inprocess.progress_limits import Marks
+from ....core.inprocess.monitoring import bye
+from ....core.inprocess.progress_limits import Marks, of_span
 from ....core.inprocess.state import JOB_ENDED
-from ....core.inprocess.timers import IDLE, Timers, passed, resumed, running, until
+from ....core.inprocess.timers import IDLE, Timers, passed, resumed, running, until, unwind_at
 from ....core.policies import place
 from ....core.rendezvous import Ended, Held, Raise
 from ....core.world import Fault, Node, Origin, Profile, Why, World
@@ -53,14 +55,11 @@ from ..shared_page import (
     RANK,
     UNWIND_AT,
     WORLD_SIZE,
-    Bye,
     Page,
-    Span,
 )
 from ..thread_events import (
     AbortEnded,
     Finished,
-    How,
     LeftAtomic,
     Message,
     Order,
@@ -76,25 +75,6 @@ from .outcomes import NestedCall, RestartAbort, raised, said
 from .task import Task, echo_in, first_raised, lacks_memory, mark, traced
 
 log = logging.getLogger("elastic.inprocess")
-
-
-SPANS = {
-    core.Span.INITIALIZE: Span.INITIALIZE,
-    core.Span.FUNCTION: Span.FUNCTION,
-    core.Span.FINALIZE: Span.FINALIZE,
-    core.Span.CHECK: Span.CHECK,
-    core.Span.COMPLETE: Span.COMPLETION,
-    core.Span.TERMINATE: Span.TERMINATE,
-}
-WATCHED = (core.Span.INITIALIZE, core.Span.FUNCTION)
-"""The spans whose progress counts."""
-HOWS = {
-    How.OK: core.How.RETURNED,
-    How.EXCEPTION: core.How.FAILED,
-    How.BASE: core.How.EXITED,
-    How.INTERRUPT: core.How.INTERRUPTED,
-    How.INJECTED: core.How.INJECTED,
-}
 
 
 AGAIN_S = 0.01
@@ -261,7 +241,7 @@ class Driver:
             log.debug("rank %s: %s -> %s", self._me.slot, before.phase.value, self._call.phase.value)
 
     def _end(self, outcome: core.Outcome) -> None:
-        self._page.words[BYE] = self._bye()
+        self._page.words[BYE] = bye(self._call)
         self._page.ring()
         value = self._kept.value
         if self._asking:
@@ -279,11 +259,6 @@ class Driver:
         release = self._reserved.release if self._reserved else _nothing
         for error in failures_of(self._loop.stop, release, self._farewell):
             log.error("rank %s: the clean-up after a call failed in part", self._me.slot, exc_info=error)
-
-    def _bye(self) -> Bye:
-        if self._call.left or self._call.verdict:
-            return Bye.SETTLED
-        return Bye.REPLACED if self._call.replaced else Bye.UNSETTLED
 
     def _others_fault(self, reason: core.Reason) -> str:
         """Return the failure of another rank that ended the job: of the one that closed it, else the last on record."""
@@ -318,7 +293,7 @@ class Driver:
         now = self._clock.now()
         self._timers = resumed(self._timers, meant_at, now)
         if self._probe_at is not None and now >= self._probe_at:
-            is_probed = self._call.span in WATCHED and self._progress.probe(self._call.token)
+            is_probed = self._call.span in core.GUARDED and self._progress.probe(self._call.token)
             self._probe_at = now + self._task.probe_s if is_probed else None
         if self._again_at is not None and now >= self._again_at:
             self._inject_again()
@@ -363,7 +338,7 @@ class Driver:
     def _ended(self, ended: SpanEnd) -> core.Event:
         if ended.token == self._call.token:
             self._keep(ended)
-        how = core.How.GAVE_UP if isinstance(ended.error, RestartAbort | NestedCall) else HOWS[ended.how]
+        how = core.How.GAVE_UP if isinstance(ended.error, RestartAbort | NestedCall) else ended.how
         how = core.ended_as(how, self._is_hung())
         error = first_raised(ended.error) if ended.error and how is core.How.INJECTED else ended.error
         hung = self._late.has_missed(ended.token) or None
@@ -380,20 +355,20 @@ class Driver:
 
     def _keep(self, ended: SpanEnd) -> None:
         kept = self._kept
-        if ended.how is How.OK and kept.span is core.Span.FUNCTION:
+        if ended.how is core.How.RETURNED and kept.span is core.Span.FUNCTION:
             kept.value = ended.value
         if ended.error is None:
             return
         kept.errors = (*kept.errors, ended.error)
-        if ended.how is How.INJECTED:
+        if ended.how is core.How.INJECTED:
             self._late.called_back(ended, kept.span, self._call.round)
         else:
             self._last_error = ended.error
             if kept.span is core.Span.FINALIZE:
                 self._own[core.Reason.UNHEALTHY] = ended.error
-            if kept.span in WATCHED:
+            if kept.span in core.GUARDED:
                 self._task.faulted(ended.error)
-            self._untold = self._telling(ended.error, ended.how is How.EXCEPTION, kept.span)
+            self._untold = self._telling(ended.error, ended.how is core.How.FAILED, kept.span)
 
     def _is_open(self, round: int) -> bool:
         try:
@@ -482,7 +457,7 @@ class Driver:
                 if code := self._task.code(span):
                     self._order(span, token, code)
                 else:
-                    self._soon.append(core.SpanEnded(token, HOWS[How.OK]))
+                    self._soon.append(core.SpanEnded(token, core.How.RETURNED))
             case core.Want(token):
                 self._soon.append(core.GateRead(token, self._gate.want(token)))
             case core.Inject():
@@ -538,18 +513,18 @@ class Driver:
         self._orders.put(Release(errors))
 
     def _order(self, span: core.Span, token: int, code: Callable[[], object]) -> None:
-        settings, watched = self._call.settings, span in WATCHED
+        settings, limits = self._call.settings, of_span(self._call.settings, span)
         self._kept.span = span
-        self._probe_at = self._clock.now() + self._task.probe_s if watched else None
+        self._probe_at = self._clock.now() + self._task.probe_s if span in core.GUARDED else None
         self._orders.put(
             Order(
                 token,
                 self._call.round or 0,
-                SPANS[span],
+                span,
                 code,
                 self._call.active,
-                int(settings.soft_timeout * NS) if watched else 0,
-                int((settings.hard_timeout if watched else settings.callback_timeout + settings.unwind_timeout) * NS),
+                _page_ns(limits.soft_s),
+                _page_ns(limits.hard_s),
                 int(settings.unwind_timeout / 2 * NS),
             )
         )
@@ -576,17 +551,17 @@ class Driver:
 
     def _tell_monitor(self) -> None:
         words = self._page.words
-        unwinds = [
-            began_at + each.after_s
-            for each, began_at in self._timers.began_at.items()
-            if each.timer is core.Timer.UNWIND and began_at != float("inf")
-        ]
         leaving = GOES_REPLACED if self._call.replaced else int(self._call.leaving is not None)
-        told = leaving, int(min(unwinds, default=0.0) * NS)
+        told = leaving, _page_ns(unwind_at(self._timers))
         changed = (words[LEAVING], words[UNWIND_AT]) != told
         words[LEAVING], words[UNWIND_AT] = told
         if changed:
             self._page.ring()
+
+
+def _page_ns(at_s: float) -> int:
+    """Return a time as the page has it: 0 for none."""
+    return 0 if math.isinf(at_s) else int(at_s * NS)
 
 
 def _reservation(address: str) -> Reservation:

@@ -15,9 +15,9 @@ from typing import NoReturn
 
 from attrs import evolve
 
+from ....core.inprocess.words import GUARDED
 from ...signals import taken
 from ..gate.gate import Gate
-from ..shared_page import Span
 from ..thread_events import Finished, Order, Release, ToMain
 from ..user_stack import related
 from .aborts import forget_groups
@@ -44,7 +44,7 @@ def serve(gate: Gate, orders: SimpleQueue[ToMain]) -> Finished:
             if not isinstance(error, Exception):
                 gate.signalled(signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM, None)
         if isinstance(order, Order):
-            if late is not None and order.span in (Span.INITIALIZE, Span.FUNCTION):
+            if late is not None and order.span in GUARDED:
                 order, late = evolve(order, code=partial(_raise, late)), None
             if finished := gate.run(order):
                 return finished

@@ -15,7 +15,7 @@ from attrs import field
 
 from ....core import inprocess
 from ....core.caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, signature
-from ....core.inprocess.monitoring import Rules
+from ....core.inprocess.monitoring import Bye, Rules
 from ....core.rendezvous import Held, Limits, Settings
 from ....core.rendezvous.state import NODES_MAX
 from ....core.values import frozen
@@ -38,7 +38,7 @@ from ..rank.latecomers import Latecomers
 from ..rank.main_thread import serve
 from ..rank.task import Labels, Task
 from ..rank.tracing import traced, untraced
-from ..shared_page import BYE, Bye, Page
+from ..shared_page import BYE, Page
 from ..thread_events import Finished, Message, ToMain
 from .parameters import labels, party, rank_and_world_size, slot
 from .stores import Store

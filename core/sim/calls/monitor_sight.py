@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import assert_never
 
-from ...inprocess.monitoring import Act, Bye, Kill, Quit, SayDead, SayEnd, SayLeave, Sight, Terminate, Want
-from ...inprocess.progress_limits import UNGUARDED, Marks, guarded
-from ...inprocess.timers import Timers
-from ...inprocess.words import Timer
+from ...inprocess.monitoring import Act, Kill, Quit, SayDead, SayEnd, SayLeave, Sight, Terminate, Want, bye
+from ...inprocess.progress_limits import UNGUARDED, Marks, guarded, of_span
+from ...inprocess.timers import Timers, unwind_at
+from ...inprocess.words import GUARDED
 from ...rendezvous.state import RendezvousState, shows_over
 from .call_world import At, Rank, World
-from .moves import GUARDED, Move, is_seated
+from .moves import Move, is_seated
 
 
 def marks(rank: Rank, stamp: float) -> Marks | None:
@@ -27,35 +26,24 @@ def sight(world: World, place: int, stamp: float, timers: Timers, shown: Rendezv
     """Return what one look shows. `stamp` is the last mark of progress, `timers` are those of the driver, and `shown` is the
     last register that the monitor was shown: an empty store shows none."""
     rank = world.ranks[place]
-    page, settings, is_guarded = rank.page, rank.call.settings, rank.main.span in GUARDED
-    limits = guarded(settings)
-    callback_s = settings.callback_timeout + settings.unwind_timeout
-    began = [(each, at) for each, at in timers.began_at.items() if each.timer is Timer.UNWIND and at < math.inf]
+    page, limits = rank.page, of_span(rank.call.settings, rank.main.span)
     return Sight(
         token=page.armed,
         round=page.armed_round,
-        guarded=is_guarded,
+        guarded=rank.main.span in GUARDED,
         active=rank.call.active,
         stamp=stamp,
-        soft_s=limits.soft_s if is_guarded else math.inf,
-        hard_s=limits.hard_s if is_guarded else callback_s,
+        soft_s=limits.soft_s,
+        hard_s=limits.hard_s,
         wanted=page.want == page.armed,
         leaving=rank.call.leaving is not None,
         replaced=rank.call.replaced,
-        bye=_bye(rank),
-        unwind_at=min((at + each.after_s for each, at in began), default=math.inf),
+        bye=bye(rank.call),
+        unwind_at=unwind_at(timers),
         dead=not rank.alive,
         over=shows_over(shown, rank.node, page.armed_round),
         settled=not is_seated(world, rank) and world.forgotten is None,
     )
-
-
-def _bye(rank: Rank) -> Bye:
-    if rank.returned is None:
-        return Bye.NOT_YET
-    if rank.call.left or rank.call.verdict:
-        return Bye.SETTLED
-    return Bye.REPLACED if rank.call.replaced else Bye.UNSETTLED
 
 
 def moves_of(place: int, rank: Rank, acts: tuple[Act, ...]) -> Iterator[Move]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...inprocess import deadlines
-from ...inprocess.words import Deadline, How, Raised, Span, Timer
+from ...inprocess.words import GUARDED, Deadline, How, Raised, Timer
 from ...properties.call_laws import is_over
 from ...rendezvous.state import AWAY
 from ...values import frozen
@@ -19,7 +19,6 @@ from .register import When, asked, declared
 
 AGAIN_MAX = 2
 """How often a signal is sent again before the last limit passes."""
-GUARDED = (Span.INITIALIZE, Span.FUNCTION)
 
 
 @frozen

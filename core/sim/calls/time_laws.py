@@ -13,13 +13,13 @@ from attrs import define, field
 
 from ...inprocess import deadlines
 from ...inprocess.monitoring import Rules
-from ...inprocess.words import Deadline, Timer
+from ...inprocess.words import GUARDED, Deadline, Timer
 from ...properties.law import Law, Strength
 from ...rendezvous import RendezvousState
 from ...violation import Violation
 from ...world import Node
 from .call_world import At, Rank, World
-from .moves import GUARDED, Move
+from .moves import Move
 
 SPANS: Mapping[Timer, str] = {
     Timer.SOFT: "soft_timeout",

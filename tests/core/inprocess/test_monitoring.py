@@ -22,11 +22,14 @@ from elastic.core.inprocess.monitoring import (
     Sight,
     Terminate,
     Want,
+    bye,
     step,
     until,
     woke,
 )
-from elastic.core.inprocess.state import LONGEST_PAUSE_S
+from elastic.core.inprocess.state import LONGEST_PAUSE_S, Call
+from elastic.core.inprocess.words import Raised, Reason
+from elastic.core.world import Ending, Node, Verdict, Why
 
 RULES = Rules(patience_s=0.02, leave_patience_s=1.0, unwind_s=30.0, grace_s=5.0, leave_s=5.0)
 TRAINS = Sight(token=7_000, round=3, guarded=True, stamp=100.0, soft_s=60.0, hard_s=90.0)
@@ -367,6 +370,14 @@ def test_the_monitor_speaks_for_a_process_that_it_has_killed() -> None:
 def test_the_monitor_says_leave_for_a_leaving_rank_that_hangs_and_ends_no_round() -> None:
     did = firsts(Watched(evolve(TRAINS, leaving=True)).watch(159.5, 165.0))
     assert did == {SayLeave(): 160.5}
+
+
+def test_a_process_says_whether_the_register_knows_of_the_end_of_its_call() -> None:
+    ended = evolve(Call(), outcome=Raised(Reason.STUCK), leaving=Reason.STUCK)
+    assert (bye(Call(left=True)), bye(ended)) == (Bye.NOT_YET, Bye.UNSETTLED)
+    assert bye(evolve(ended, replaced=True)) is Bye.REPLACED
+    verdict = Verdict(Ending.LIMIT, 0, Node("a", 1), Why.ASKED)
+    assert bye(evolve(ended, replaced=True, left=True)) is bye(evolve(ended, verdict=verdict)) is Bye.SETTLED
 
 
 def test_the_monitor_quits_once_the_register_shows_the_end_of_the_call() -> None:

@@ -8,24 +8,19 @@ import pytest
 from calls import led, ready
 
 from elastic.core.inprocess import Settings
-from elastic.core.inprocess.progress_limits import UNGUARDED, Alarm, Limits, Marks, Watch, guarded, watched, within
-from elastic.core.inprocess.timers import IDLE, passed, resumed, running, until
-from elastic.core.inprocess.words import AtomicLeft, GateRead, How, Over, Timer
+from elastic.core.inprocess.progress_limits import UNGUARDED, Limits, Marks, guarded, of_span, within
+from elastic.core.inprocess.timers import IDLE, passed, resumed, running, until, unwind_at
+from elastic.core.inprocess.words import AtomicLeft, GateRead, How, Over, Span, Timer
 
 SETTINGS = Settings(soft_timeout=2.0, hard_timeout=5.0)
 LIMITS = guarded(SETTINGS)
 ASKED = ready(), How.RETURNED, Over(0)
 
 
-def test_the_alarm_follows_the_last_mark() -> None:
-    marks = Marks(10.0, LIMITS)
-    assert watched(marks, 11.9) == Watch(None, 12.0)
-    assert watched(marks, 12.0) == watched(marks, 14.9) == Watch(Alarm.SOFT, 15.0)
-    assert watched(marks, 15.0) == watched(marks, 99.0) == Watch(Alarm.HARD, math.inf)
-
-
-def test_with_the_protection_off_there_is_no_alarm() -> None:
-    assert watched(Marks(0.0, UNGUARDED), 1e9) == Watch(None, math.inf)
+def test_a_span_whose_progress_does_not_count_has_the_limit_of_a_callback() -> None:
+    settings = Settings(soft_timeout=2.0, hard_timeout=5.0, callback_timeout=3.0, unwind_timeout=4.0)
+    assert of_span(settings, Span.FUNCTION) == of_span(settings, Span.INITIALIZE) == LIMITS
+    assert of_span(settings, Span.FINALIZE) == of_span(settings, None) == Limits(math.inf, 7.0)
 
 
 def test_a_section_moves_the_soft_and_the_hard_limit() -> None:
@@ -60,8 +55,9 @@ def test_marks_move_the_soft_and_the_hard_limit_only() -> None:
     unwinding = running(timers, led(*ASKED, GateRead(2, 0), settings=SETTINGS), 2.0)
     late = {each.deadline.timer for each in passed(unwinding, 31.9, Marks(20.0, LIMITS))[1]}
     assert late == {Timer.AGAIN}
-    late = {each.deadline.timer for each in passed(unwinding, 32.0, Marks(20.0, LIMITS))[1]}
-    assert late == {Timer.AGAIN, Timer.UNWIND, Timer.ABORT}
+    gone, events = passed(unwinding, 32.0, Marks(20.0, LIMITS))
+    assert {each.deadline.timer for each in events} == {Timer.AGAIN, Timer.UNWIND, Timer.ABORT}
+    assert (unwind_at(timers), unwind_at(unwinding), unwind_at(gone)) == (math.inf, 32.0, math.inf)
 
 
 def test_an_atomic_section_that_a_round_waits_for_has_the_limit_of_progress_and_no_other() -> None:

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from elastic.core.inprocess import Phase, Settings
-from elastic.core.inprocess.monitoring import Kill, Quit, SayDead, SayEnd, SayLeave, Terminate, Want
+from elastic.core.inprocess.monitoring import Bye, Kill, Quit, SayDead, SayEnd, SayLeave, Terminate, Want
 from elastic.core.inprocess.state import HANG, Aborting
 from elastic.core.inprocess.words import Deadline, Raised, Reason, Span, Timer
 from elastic.core.properties.law import Strength
@@ -233,10 +233,9 @@ def test_a_sight_shows_how_the_call_ended_and_the_limits_of_a_callback() -> None
     def seen(**changes: Any) -> Any:
         return sight(changed(TRAINS, **changes), 0, 0.0, laws_timers(), TRAINS.register)
 
-    call = TRAINS.ranks[0].call
-    gone = Raised(Reason.STORE_LOST)
-    assert seen(returned=gone).bye.value == "unsettled"
-    assert seen(returned=gone, call=evolve(call, leaving=Reason.STORE_LOST, left=True)).bye.value == "settled"
+    gone = evolve(TRAINS.ranks[0].call, outcome=Raised(Reason.STORE_LOST), leaving=Reason.STORE_LOST)
+    assert (seen().bye, seen(call=gone).bye) == (Bye.NOT_YET, Bye.UNSETTLED)
+    assert seen(call=evolve(gone, left=True)).bye is Bye.SETTLED
     callback = seen(main=evolve(TRAINS.ranks[0].main, span=Span.FINALIZE))
     assert (callback.soft_s, callback.hard_s) == (math.inf, 90.0)
     forgot = evolve(TRAINS, register=None)

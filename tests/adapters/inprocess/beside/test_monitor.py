@@ -292,7 +292,7 @@ def test_user_code_that_does_not_end_is_told_to_go_and_spoken_for(tmp_path: Path
     with beside("is_deaf", tmp_path, rules=UNWIND) as it:
         it.monitor()
         it.edit("b", End(0, Why.FAILED))
-        assert it.line() == "ended base"
+        assert it.line() == "ended exited"
         assert it.says("SIGTERM, SIGCONT")
         it.process.kill()
         assert it.becomes(lambda state: A not in state.seats)
@@ -316,7 +316,7 @@ def test_a_call_that_is_over_and_known_is_not_spoken_for_and_its_heart_stops(tmp
         before = it.store.state
         it.monitor()
         assert comes_true(lambda: A in it.store.beats)
-        assert (it.line(), it.exit_code(), it.line()) == ("ended ok", 0, "monitors 1")
+        assert (it.line(), it.exit_code(), it.line()) == ("ended returned", 0, "monitors 1")
         assert it.store.state is before
         assert A not in it.store.beats
 

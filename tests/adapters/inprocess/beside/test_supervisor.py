@@ -15,8 +15,8 @@ from processes import comes_true
 from worlds import node
 
 from elastic.adapters.inprocess.beside.supervisor import SHORT_LIFE_S, Charge, Supervisor
-from elastic.adapters.inprocess.shared_page import BYE, Bye, Page
-from elastic.core.inprocess.monitoring import Rules
+from elastic.adapters.inprocess.shared_page import BYE, Page
+from elastic.core.inprocess.monitoring import Bye, Rules
 
 TIMEOUT_S = 60.0
 
@@ -25,7 +25,8 @@ import os, sys
 from pathlib import Path
 for number in sys.argv[2:]:
     os.close(int(number))
-from elastic.adapters.inprocess.shared_page import BYE, Bye, Page
+from elastic.adapters.inprocess.shared_page import BYE, Page
+from elastic.core.inprocess.monitoring import Bye
 from elastic.adapters.inprocess.beside.supervisor import Charge, Supervisor
 from elastic.core.inprocess.monitoring import Rules
 from elastic.core.world import Node
@@ -144,8 +145,9 @@ SHORT_OF_DESCRIPTORS = """
 import logging, os, resource, signal, sys
 from contextlib import suppress
 from elastic.adapters.inprocess.gate.alarm import Alarm
-from elastic.adapters.inprocess.shared_page import BYE, NS, Bye, Page
 from elastic.adapters.inprocess.beside.supervisor import SHORT_LIFE_S, Charge, Supervisor
+from elastic.adapters.inprocess.shared_page import BYE, Page
+from elastic.core.inprocess.monitoring import Bye, Rules
 from elastic.core.inprocess.monitoring import Rules
 from elastic.core.world import Node
 from processes import comes_true

@@ -31,18 +31,10 @@ from elastic.adapters.inprocess.gate.alarm import Alarm
 from elastic.adapters.inprocess.gate.gate import SIGNUM, Gate
 from elastic.adapters.inprocess.rank.main_thread import serve
 from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, NS, WANT_MONITOR, Page
-from elastic.adapters.inprocess.thread_events import (
-    Drained,
-    Finished,
-    How,
-    Injected,
-    LeftAtomic,
-    PutOff,
-    Signalled,
-    ToMain,
-)
+from elastic.adapters.inprocess.thread_events import Drained, Finished, Injected, LeftAtomic, PutOff, Signalled, ToMain
 from elastic.adapters.inprocess.user_stack import own
 from elastic.adapters.inprocess.wrapper.sections import Atomic, Limited
+from elastic.core.inprocess.words import How
 
 FOR_EVER_S = 3600
 MICROSECONDS = FOR_EVER_S * 1_000_000
@@ -458,21 +450,21 @@ def test_a_function_that_ends_is_told_as_it_ended(on: Stage) -> None:
         raise error
 
     returned, failed = on.run(lambda: 42), on.run(fail)
-    assert (returned.how, returned.value, returned.error) == (How.OK, 42, None)
-    assert (failed.how, failed.value, failed.error) == (How.EXCEPTION, None, error)
+    assert (returned.how, returned.value, returned.error) == (How.RETURNED, 42, None)
+    assert (failed.how, failed.value, failed.error) == (How.FAILED, None, error)
     assert (returned.token, failed.token) == (1, 2)
 
 
 def test_systemexit_is_neither_a_failure_nor_an_interrupt(on: Stage) -> None:
-    assert on.run(lambda: exit(3)).how is How.BASE
+    assert on.run(lambda: exit(3)).how is How.EXITED
 
 
 @pytest.mark.parametrize(
     ("members", "how"),
     [
-        ((ValueError(), OSError()), How.EXCEPTION),
-        ((ValueError(), SystemExit(3)), How.BASE),
-        ((SystemExit(3), BaseExceptionGroup("of a child", [KeyboardInterrupt()])), How.INTERRUPT),
+        ((ValueError(), OSError()), How.FAILED),
+        ((ValueError(), SystemExit(3)), How.EXITED),
+        ((SystemExit(3), BaseExceptionGroup("of a child", [KeyboardInterrupt()])), How.INTERRUPTED),
     ],
 )
 def test_a_group_of_exceptions_is_as_grave_as_its_gravest_member(
@@ -511,7 +503,7 @@ def test_an_injection_that_was_kept_and_raised_later_is_a_failure(on: Stage) -> 
     def raise_again() -> None:
         raise kept
 
-    assert on.run(raise_again).how is How.EXCEPTION
+    assert on.run(raise_again).how is How.FAILED
 
 
 def test_no_signal_lands_outside_user_code(on: Stage) -> None:
@@ -580,7 +572,7 @@ def test_an_exit_in_an_atomic_section_stays_an_exit(on: Stage) -> None:
             raise SystemExit(3)
 
     ended = on.run(save)
-    assert (ended.how, str(ended.error)) == (How.BASE, "3")
+    assert (ended.how, str(ended.error)) == (How.EXITED, "3")
 
 
 @pytest.mark.parametrize(
@@ -700,7 +692,7 @@ def test_an_interrupt_in_user_code_is_python_s_own(on: Stage) -> None:
         compute()
 
     ended = on.run(train)
-    assert (ended.how, type(ended.error)) == (How.INTERRUPT, KeyboardInterrupt)
+    assert (ended.how, type(ended.error)) == (How.INTERRUPTED, KeyboardInterrupt)
 
 
 def test_a_drain_waits_for_the_end_of_an_atomic_section(on: Stage) -> None:
@@ -713,7 +705,7 @@ def test_a_drain_waits_for_the_end_of_an_atomic_section(on: Stage) -> None:
         compute()
 
     ended = on.run(save)
-    assert (ended.how, type(ended.error), steps) == (How.BASE, Drained, ["finished"])
+    assert (ended.how, type(ended.error), steps) == (How.EXITED, Drained, ["finished"])
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])

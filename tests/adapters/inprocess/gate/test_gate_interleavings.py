@@ -16,9 +16,10 @@ from interleavings import Program, Wrong, explore, interrupted
 
 from elastic.adapters.inprocess.gate.gate import Gate, Post
 from elastic.adapters.inprocess.shared_page import DEPTH, WANT, WANT_MONITOR, Page
-from elastic.adapters.inprocess.thread_events import How, Injected, Order, SpanEnd
+from elastic.adapters.inprocess.thread_events import Injected, Order, SpanEnd
 from elastic.adapters.inprocess.user_stack import own
 from elastic.adapters.inprocess.wrapper.sections import Atomic
+from elastic.core.inprocess.words import How
 
 STRIDE = int(os.environ.get("ELASTIC_GATE_STRIDE", "29"))
 """1: a signal at every bytecode."""
@@ -86,7 +87,7 @@ def test_no_interleaving_makes_the_gate_wrong(program: Program) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_no_interrupt_is_lost_or_breaks_the_wrapper(program: Program, signum: signal.Signals) -> None:
-    raised = {signal.SIGINT: How.INTERRUPT, signal.SIGTERM: How.BASE}[signum]
+    raised = {signal.SIGINT: How.INTERRUPTED, signal.SIGTERM: How.EXITED}[signum]
     seen: Counter[bool] = Counter()
     for played in interrupted(Python, program, signum):
         told = "Signalled" in played.log
@@ -169,7 +170,7 @@ class TellsFirst(Gate):
     @own
     def _armed(self, order: Order) -> SpanEnd:
         def told() -> None:
-            self._post(SpanEnd(order.token, How.OK, order.code(), None))
+            self._post(SpanEnd(order.token, How.RETURNED, order.code(), None))
 
         return super()._armed(evolve(order, code=told))
 

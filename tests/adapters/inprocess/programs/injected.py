@@ -21,9 +21,10 @@ from queue import SimpleQueue
 
 from elastic.adapters.inprocess.gate.gate import Gate
 from elastic.adapters.inprocess.gate.signal_handlers import installed
-from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_MONITOR, Page, Span
-from elastic.adapters.inprocess.thread_events import FromGate, How, Injected, Order, SpanEnd
+from elastic.adapters.inprocess.shared_page import ARMED, DEPTH, WANT_MONITOR, Page
+from elastic.adapters.inprocess.thread_events import FromGate, Injected, Order, SpanEnd
 from elastic.adapters.inprocess.wrapper.sections import Atomic
+from elastic.core.inprocess.words import How, Span
 
 SENDER = f"""
 import mmap, os, random, signal, sys, time
@@ -133,7 +134,7 @@ def main(spans: int, seed: int) -> None:
                 gate.run(Order(token, 0, Span.FUNCTION, kind))
                 ended = events.get_nowait()
                 assert isinstance(ended, SpanEnd) and ended.token == token and events.empty(), ended
-                assert ended.how is not How.EXCEPTION or isinstance(ended.error, ValueError), ended
+                assert ended.how is not How.FAILED or isinstance(ended.error, ValueError), ended
                 assert page.words[ARMED] == page.words[DEPTH] == 0
                 assert user.steps[0] == user.steps[1], f"half a section in {kind.__name__}"
                 came_of[ended.how.value] += 1

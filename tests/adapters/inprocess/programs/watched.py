@@ -24,9 +24,10 @@ from elastic.adapters.inprocess.beside.supervisor import Charge, Supervisor
 from elastic.adapters.inprocess.gate.alarm import Alarm
 from elastic.adapters.inprocess.gate.gate import Gate
 from elastic.adapters.inprocess.gate.signal_handlers import installed
-from elastic.adapters.inprocess.shared_page import BYE, LEAVING, Bye, Page, Span
+from elastic.adapters.inprocess.shared_page import BYE, LEAVING, Page
 from elastic.adapters.inprocess.thread_events import FromGate, Injected, Order, SpanEnd
-from elastic.core.inprocess.monitoring import Rules
+from elastic.core.inprocess.monitoring import Bye, Rules
+from elastic.core.inprocess.words import Span
 from elastic.core.world import Node
 
 NS = 1_000_000_000

@@ -14,8 +14,8 @@ from attrs import evolve
 from spans import TIMEOUT_S, Stage, stage
 
 from elastic.adapters.inprocess.rank.main_thread import serve
-from elastic.adapters.inprocess.shared_page import Span
-from elastic.adapters.inprocess.thread_events import Finished, How, Order, Release, Signalled, SpanEnd, ToMain
+from elastic.adapters.inprocess.thread_events import Finished, Order, Release, Signalled, SpanEnd, ToMain
+from elastic.core.inprocess.words import How, Span
 
 SIGNUM = signal.SIGUSR1
 
@@ -71,7 +71,7 @@ def test_what_a_handler_raises_between_two_spans_is_raised_in_the_next_function(
     last = Finished(7, None)
     assert served(on, *spans(on, Span.FINALIZE, Span.CHECK, Span.INITIALIZE, Span.FUNCTION), last) is last
     ends = [on.end() for _ in range(4)]
-    assert [each.how for each in ends] == [How.OK, How.OK, How.EXCEPTION, How.OK]
+    assert [each.how for each in ends] == [How.RETURNED, How.RETURNED, How.FAILED, How.RETURNED]
     assert ends[2].error is error
 
 
