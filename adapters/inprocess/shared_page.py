@@ -3,7 +3,7 @@
 The writers are the main thread, which runs the user's function; the driver, the thread that decides for it; and the monitor
 process. A word is eight bytes, aligned, and is stored and read through a memoryview of format `Q` as one machine word. So
 nobody reads half a value, and reading needs no lock. Words that must be seen together belong to the main thread alone
-(`gate`), or are read twice (`Seen.of`).
+(`gate`), or are read twice (`seen`).
 
 Points in time are nanoseconds of CLOCK_MONOTONIC, which all processes of a host share. Durations are nanoseconds. 0 is none.
 The memory is a file without a name: a program that inherits its descriptor maps the same page.
@@ -12,12 +12,12 @@ The memory is a file without a name: a program that inherits its descriptor maps
 from __future__ import annotations
 
 import fcntl
+import math
 import mmap
 import os
 from typing import Final
 
-from ...core.inprocess.monitoring import Bye
-from ...core.values import frozen
+from ...core.inprocess.monitoring import Bye, Sight
 from .user_stack import own
 
 WORDS: Final = 32
@@ -128,46 +128,24 @@ class Page:
         os.close(bell)
 
 
-@frozen
-class Seen:
-    """A reading of the page at one moment: the span under way; `armed` is 0 when there was none."""
-
-    armed: int
-    round: int
-    guarded: bool
-    active: bool
-    stamp: int
-    soft: int
-    hard: int
-    want: int
-    leaving: bool
-    replaced: bool
-    bye: Bye
-    unwind_at: int
-
-    @classmethod
-    def of(cls, words: memoryview[int]) -> Seen:
-        """Read all words of one span. The main thread writes the token last and clears it first, so the words that are
-        read between two equal reads of the token belong to it. Repeat until that is so."""
-        while True:
-            armed = words[ARMED]
-            seen = cls._read(words, armed)
-            if words[ARMED] == armed:
-                return seen
-
-    @classmethod
-    def _read(cls, words: memoryview[int], armed: int) -> Seen:
-        return cls(
-            armed=armed,
+def seen(words: memoryview[int]) -> Sight:
+    """Return what the page shows at one moment. The main thread writes a token last and clears it first, so the words that
+    are read between two equal reads of the token are of one span. Repeat until that is so."""
+    while True:
+        armed = words[ARMED]
+        sight = Sight(
+            token=armed,
             round=words[ROUND],
             guarded=bool(words[COUNTS]),
             active=bool(words[ACTIVE]),
-            stamp=words[STAMP],
-            soft=words[SOFT],
-            hard=words[HARD],
-            want=words[WANT],
+            stamp=words[STAMP] / NS,
+            soft_s=words[SOFT] / NS or math.inf,
+            hard_s=words[HARD] / NS or math.inf,
+            wanted=words[WANT] == armed,
             leaving=bool(words[LEAVING]),
             replaced=words[LEAVING] == GOES_REPLACED,
             bye=Bye(words[BYE]),
-            unwind_at=words[UNWIND_AT],
+            unwind_at=words[UNWIND_AT] / NS or math.inf,
         )
+        if words[ARMED] == armed:
+            return sight

@@ -49,6 +49,7 @@ from ....core.rendezvous import Held, RendezvousState, Settings, handlers
 from ....core.rendezvous.agenda import Request
 from ....core.rendezvous.context import Handler
 from ....core.rendezvous.state import shows_over
+from ....core.values import evolve
 from ....core.world import Endpoint, Fault, Life, Node, Profile, Why, WorldId
 from ... import pidfds
 from ...clock import Clock, SystemClock, poll_ms
@@ -63,7 +64,7 @@ from ...workers.messages.error_files import leave_error_file
 from ...workers.output.logs import ERROR_FILE_VARIABLE
 from ..gate.gate import SIGNUM
 from ..rank.register_follower import REST_S, RegisterFollower
-from ..shared_page import ENTERED, HUNG, NS, RANK, WANT_MONITOR, WORLD_SIZE, Page, Seen
+from ..shared_page import ENTERED, HUNG, NS, RANK, WANT_MONITOR, WORLD_SIZE, Page, seen
 
 SPEAKER = Profile(Endpoint("localhost", 1))
 """The monitor's profile. The monitor takes no seat, so no node reads it."""
@@ -147,22 +148,11 @@ class Program:
             self._page.ring()
 
     def _sight(self) -> Sight:
-        seen, state = Seen.of(self._page.words), self._state
-        return Sight(
-            token=seen.armed,
-            round=seen.round,
-            guarded=seen.guarded,
-            active=seen.active,
-            stamp=seen.stamp / NS,
-            soft_s=seen.soft / NS or math.inf,
-            hard_s=seen.hard / NS or math.inf,
-            wanted=seen.want == seen.armed,
-            leaving=seen.leaving,
-            replaced=seen.replaced,
-            bye=seen.bye,
-            unwind_at=seen.unwind_at / NS or math.inf,
+        sight, state = seen(self._page.words), self._state
+        return evolve(
+            sight,
             dead=self._dead,
-            over=shows_over(state, self._node, seen.round),
+            over=shows_over(state, self._node, sight.round),
             settled=self._settled or self._register_is_gone(),
         )
 

@@ -60,7 +60,6 @@ from ..shared_page import (
     WANT,
     WANT_MONITOR,
     Page,
-    Seen,
 )
 from ..thread_events import (
     Drained,
@@ -303,10 +302,6 @@ class Gate:
         """Return True while SIGINT or SIGTERM waits for user code to go on: `inject` hands it on. An atomic section hands it
         on at its end."""
         return bool(self._due) and not self._page.words[DEPTH]
-
-    def seen(self) -> Seen:
-        """Return the span under way and its progress."""
-        return Seen.of(self._page.words)
 
     def stack(self, whole: bool = False) -> StackSummary:
         """Return the user's stack, or the main thread's whole stack, as `user_stack.stack` does."""

@@ -21,6 +21,7 @@ import stage
 from processes import monitor_of
 
 from elastic.adapters.clock import SystemClock
+from elastic.adapters.inprocess.shared_page import seen
 from elastic.adapters.store.relay.relay_backend import RelayBackend
 from elastic.core.rendezvous import Status
 from elastic.inprocess import CallWrapper, FrozenState, Mode, RestartAbort, Wrapper, at_most, shift
@@ -53,7 +54,7 @@ def atomic(call: CallWrapper) -> None:
     """A section that a restart has to wait for: it is wanted, and the section goes on."""
     with call.atomic():
         stage.tell("in the section")
-        while call._gate.seen().want != call._gate.seen().armed:
+        while not seen(call._gate._page.words).wanted:
             time.sleep(0.01)
         stage.wait_for_gate(1)
         stage.tell("end of the section")
