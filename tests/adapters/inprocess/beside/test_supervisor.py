@@ -146,9 +146,8 @@ import logging, os, resource, signal, sys
 from contextlib import suppress
 from elastic.adapters.inprocess.gate.alarm import Alarm
 from elastic.adapters.inprocess.beside.supervisor import SHORT_LIFE_S, Charge, Supervisor
-from elastic.adapters.inprocess.shared_page import BYE, Page
+from elastic.adapters.inprocess.shared_page import BYE, NS, Page
 from elastic.core.inprocess.monitoring import Bye, Rules
-from elastic.core.inprocess.monitoring import Rules
 from elastic.core.world import Node
 from processes import comes_true
 
