@@ -8,7 +8,6 @@ spans. The first try that still breaks the property is the next story, until no 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from itertools import chain, combinations, pairwise, takewhile
 
@@ -97,8 +96,11 @@ def _in_fewer_nodes(story: Story) -> Iterator[Story]:
         for nodes in range(max(len(used), unit), setting.nodes):
             whole = nodes // unit * unit
             sizes = {"nodes": nodes, "min": min(setting.min, whole), "max": min(setting.max, whole)}
-            with suppress(ValueError):  # fewer racks may make no whole segment
-                yield Story(_sized(setting, **sizes), operations)
+            try:
+                fewer = _sized(setting, **sizes)
+            except ValueError:  # fewer racks may make no whole segment
+                continue
+            yield Story(fewer, operations)
     if setting.max > setting.min:
         yield evolve(story, setting=_sized(setting, max=setting.max - unit))
     if setting.min > unit:

@@ -75,13 +75,12 @@ WAITS = {
     "adapters/workers/watch/py_spy.py:_started": NO_FILE,
     "adapters/workers/start/run_path.py:record": WORKER,
     "adapters/workers/watch/stacks.py:_opened": NO_FILE,
-    "cli/goodput.py:_draw": COMMAND,
     "cli/launch.py:_stderr": NO_FILE,
     "cli/option.py:Helpful.format_epilog": "no file: the text of a help",
     "cli/main.py:_fill_standard_streams": NO_FILE,
     "cli/main.py:_let_go": NO_FILE,
-    "cli/replay.py:_draw": COMMAND,
     "cli/simulate.py:_write": COMMAND,
+    "cli/traces.py:draw": COMMAND,
 }
 
 
