@@ -302,9 +302,8 @@ def test_a_story_that_cannot_be_written_is_printed_all_the_same(simulate: Simula
 
 
 def test_each_law_has_a_sentence() -> None:
-    assert (
-        node_runs.sentence_of("G2")
-        == "must hold: No node joins with a worker alive, except into MOVING, and none that is drained, or knows the verdict."
+    assert node_runs.sentence_of("G2") == (
+        "must hold: No node joins with a worker alive, except into MOVING, and none that is drained, or knows the verdict."
     )
     assert node_runs.sentence_of("V1") == "must hold: In a complete round no seat is EXPECTED."
     assert node_runs.sentence_of("my own") is None
