@@ -47,6 +47,7 @@ def recorded(nodes: int, rounds: int) -> tuple[Trace, ...]:
 def write(path: Path, trace: Trace, size: int) -> None:
     """Write the trace with as many heartbeats as it takes to make it this large."""
     begin, end = heartbeat(trace.steps)
+    block = b""
     with path.open("wb") as file:
         last, recent = None, tuple[Shape, ...]()
         entries: Sequence[Header | Step] = (trace.header, *trace.steps)

@@ -20,7 +20,7 @@ batch, wanted = torch.randn(32, 64), torch.randn(32, 1)
 
 def train() -> None:
     optimizer.zero_grad()
-    torch.nn.functional.mse_loss(net(batch), wanted).backward()
+    torch.nn.functional.mse_loss(net(batch), wanted).backward()  # type: ignore[no-untyped-call]
     optimizer.step()
 
 

@@ -37,7 +37,7 @@ from elastic.core.world import Why
 A, B, C = node("a"), node("b"), node("c")
 
 
-def of(reason: Reason, *ends: RoundEnd | Culprit | Arrival) -> Cause:
+def of(reason: Reason, *ends: RoundEnd | Culprit | Arrival | Death) -> Cause:
     book = booked((Piece(A, 0, 5, "stopping", reason, "job"), *ends))
     (share,) = book.shares
     return cause(book, share)
