@@ -3,7 +3,7 @@
 The core makes a new value at each step, and a launch imports some 270 classes of values. attrs compiles source for each of
 them, and makes values in Python. msgspec does both in C. So a class is written for attrs, with `attrs.field`, defaults and
 validators, and `attrs.fields` knows it; but it is a struct of msgspec's, unless it is one of the few that cannot be.
-`benchmarks/values.py` shows what that buys. (Before msgspec 0.21 a changed value is not born anew: its validators do not run.)
+`benchmarks/values.py` shows what that buys. (Before 0.21 of msgspec no validator runs at a change.)
 """
 
 from __future__ import annotations
