@@ -26,6 +26,8 @@ DRIVER = Path("/proc/driver/nvidia/version")
 """Exists if the NVIDIA driver is loaded."""
 FABRIC_COMPLETED = 3
 """The state of a GPU that has joined its NVLink domain. A host whose GPUs reach no other host's has a UUID of zeros."""
+FABRIC_VERSION = 0x02000024
+"""Version 2 of nvml.h's nvmlGpuFabricInfoV_t, of 36 bytes."""
 
 
 class NoDevices(ValueError):
@@ -126,10 +128,22 @@ def nvlink_domain(load: Callable[[], Any] = load_nvml, driver: Path = DRIVER) ->
 
 def _domain(nvml: Any, device: object) -> str | None:
     """Return the NVLink domain of one GPU; None: it has not joined one."""
-    from ctypes import byref  # few jobs need these
+    from ctypes import Structure, byref, c_ubyte, c_uint  # few jobs need these
     from uuid import UUID
 
-    info = nvml.c_nvmlGpuFabricInfoV_t()
+    class FabricInfo(Structure):
+        """As in nvml.h. The module's own has a UUID of 80 characters in its versions 12.550 to 12.560."""
+
+        _fields_ = (
+            ("version", c_uint),
+            ("clusterUuid", c_ubyte * 16),
+            ("status", c_uint),
+            ("cliqueId", c_uint),
+            ("state", c_ubyte),
+            ("healthMask", c_uint),
+        )
+
+    info = FabricInfo(version=FABRIC_VERSION)
     nvml.nvmlDeviceGetGpuFabricInfoV(device, byref(info))
     cluster = UUID(bytes=bytes(info.clusterUuid))
     has_joined = info.state == FABRIC_COMPLETED and not info.status and cluster.int

@@ -1,7 +1,8 @@
-"""The NVLink domain of a host, by an NVML of ours that fills the structure of nvidia-ml-py."""
+"""The NVLink domain of a host, by an NVML of ours that fills in the structure of nvml.h, as that of a driver does."""
 
 from __future__ import annotations
 
+from ctypes import POINTER, Structure, c_char, c_uint, cast
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,21 +15,29 @@ from elastic.adapters.workers.devices.nvml import nvlink_domain
 
 CLUSTER, HERE = UUID(int=7), Path("/proc/self/status")
 NONE = UUID(int=0)
+REST = ("status", "cliqueId", "state", "healthMask")
 
 
 class Fabric(FakeNvml):
     """GPUs, each with its cluster, its clique, its state, and the status of that; None does not support the question."""
 
-    c_nvmlGpuFabricInfoV_t = pynvml.c_nvmlGpuFabricInfoV_t
+    class c_nvmlGpuFabricInfoV_t(Structure):
+        """That of nvidia-ml-py 12.550 to 12.560, which is not the driver's."""
+
+        _fields_ = (("version", c_uint), ("clusterUuid", c_char * 80), *[(name, c_uint) for name in REST])
+
+        def __init__(self) -> None:
+            super().__init__(version=pynvml.nvmlGpuFabricInfo_v2)
 
     def __init__(self, *gpus: tuple[UUID, int, int, int] | None, works: bool = True) -> None:
         super().__init__(*(f"GPU-{number}" for number in range(len(gpus))), works=works)
         self._gpus = gpus
 
     def nvmlDeviceGetGpuFabricInfoV(self, handle: int, pointer: Any) -> None:
-        gpu, info = self._gpus[handle], pointer._obj
+        gpu, info = self._gpus[handle], cast(pointer, POINTER(pynvml.c_nvmlGpuFabricInfo_v2_t)).contents
         if gpu is None:
             raise self.NVMLError("Not Supported")
+        assert info.version == pynvml.nvmlGpuFabricInfo_v2
         info.clusterUuid[:], info.cliqueId, info.state, info.status = gpu[0].bytes, *gpu[1:]
 
 
