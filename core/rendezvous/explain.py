@@ -15,7 +15,7 @@ from .state import RendezvousState, Seat, Status, known_as
 FRUITLESS_MIN = 3
 """This many fruitless rounds in a row are worth a word."""
 NAMES_MAX = 8
-"""The most nodes that a sentence names."""
+"""The most nodes, or segments, that a sentence names."""
 
 
 Naming = Callable[[Node, str], str]
@@ -82,10 +82,13 @@ def hint(state: RendezvousState | None, last_call_timeout: float) -> str:
 
 def named(state: RendezvousState, nodes: Sequence[Node]) -> str:
     """Return the nodes by the names that people know: the host, or the slot if several slots share a host."""
-    names = known_as(state, nodes)
-    if len(names) <= NAMES_MAX:
-        return ", ".join(names)
-    return f"{', '.join(names[:NAMES_MAX])} and {len(names) - NAMES_MAX} more"
+    return _listed(known_as(state, nodes))
+
+
+def _listed(texts: Sequence[str]) -> str:
+    if len(texts) <= NAMES_MAX:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:NAMES_MAX])} and {len(texts) - NAMES_MAX} more"
 
 
 def _complete(state: RendezvousState) -> str:
@@ -133,27 +136,31 @@ def _over(state: RendezvousState) -> str:
     for node in state.redundancy_list:
         if state.seats[node].status is Status.WAITING and (why := _lack(state, state.value(node), lacks)):
             whose.setdefault(why, []).append(node)
-    texts = [f"{named(state, spares)} ({why})" for why, spares in list(whose.items())[:NAMES_MAX]]
-    return f" · spare: {', '.join(texts)}" if texts else ""
+    texts = [f"{named(state, spares)} ({why})" for why, spares in whose.items()]
+    return f" · spare: {_listed(texts)}" if texts else ""
 
 
 def _lack(state: RendezvousState, value: str, lacks: Mapping[str, int]) -> str:
     """Say what the unit of nodes with this value lacks; nothing if it lacks nothing."""
     segment = state.limits.segment
     if segment and not value:
-        return f"it has no label {segment}"
+        return f"no label {segment}"
     unit = f"{segment} {value}" if segment else f"a unit of {state.limits.node_unit}"
     return f"{unit} lacks {_nodes(lacks[value])}" if value in lacks else ""
 
 
 def _of_segments(state: RendezvousState) -> str:
-    """Say what the segments lack that are not whole, of the nodes that are here or expected."""
+    """Say what the segments lack that are not whole, of the nodes that are here or expected, and name those that are in
+    none."""
     if not state.limits.segment:
         return ""
-    counts = Counter(state.values(state.those(Status.IN, Status.EXPECTED)).values())
+    values = state.values(state.those(Status.IN, Status.EXPECTED))
+    counts = Counter(filter(None, values.values()))
     parts = {value: -count % state.limits.node_unit for value, count in counts.items()}
-    texts = [_lack(state, value, parts) for value in counts if not value or parts[value]]
-    return f" ({', '.join(texts[:NAMES_MAX])})" if texts else ""
+    lacks = _listed([_lack(state, value, parts) for value in counts if parts[value]])
+    without = named(state, [node for node, value in values.items() if not value])
+    texts = filter(None, (lacks, without and f"no label {state.limits.segment}: {without}"))
+    return f" ({text})" if (text := "; ".join(texts)) else ""
 
 
 def _drained(state: RendezvousState) -> str:

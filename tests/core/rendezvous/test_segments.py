@@ -118,7 +118,7 @@ def test_below_the_minimum_it_waits_and_says_for_what() -> None:
 def test_the_fewest_nodes_that_make_the_minimum_are_counted_for_people() -> None:
     state = come(register("6:6:3", segment="rack"), "adex")
     assert state.unseen == 3
-    text = "rack r1 lacks 2 nodes, rack r2 lacks 1 node, it has no label rack"
+    text = "rack r1 lacks 2 nodes, rack r2 lacks 1 node; no label rack: x"
     assert explain(state, None) == f"round 0: waiting for 3 of 7 nodes · here: a, d, e, x · not yet seen: 3 ({text})"
     assert come(register("2:4:2", segment="rack"), "").unseen == 2
 
@@ -129,14 +129,29 @@ def test_the_hint_and_the_last_call_tell_of_whole_segments() -> None:
     assert hint(come(register("2:4:2", segment="rack"), "ad"), 5.0) == ""
     state = come(register("2:6:2", segment="rack"), "abcx")
     assert explain(state, None) == (
-        "round 0: last call, 2 of up to 6 nodes · 2 over (rack r1 lacks 1 node, it has no label rack) · here: a, b, c, x"
+        "round 0: last call, 2 of up to 6 nodes · 2 over (rack r1 lacks 1 node; no label rack: x) · here: a, b, c, x"
     )
+
+
+def test_at_the_minimum_a_node_without_the_label_is_named_to_all() -> None:
+    state = come(register("2:2:2", segment="rack"), "ax")
+    assert explain(state, node("a")) == (
+        "round 0: waiting for 1 of 3 nodes · here: a, x · not yet seen: 1 (rack r1 lacks 1 node; no label rack: x)"
+    )
+
+
+def test_of_many_segments_the_first_are_named_and_the_others_counted() -> None:
+    state = register("20:20:2", segment="rack")
+    for number in range(10):
+        state = edited(state, f"n{number}", Arrive(evolve(profile(f"n{number}"), labels=(("rack", f"r{number}"),))))
+    text = explain(state, None)
+    assert "(rack r0 lacks 1 node, " in text and text.endswith("rack r7 lacks 1 node and 2 more)")
 
 
 def test_a_node_without_the_label_is_a_spare_and_says_so() -> None:
     state = come(FIVE, "xy")
     assert explain(state, node("x")) == "round 0: spare, it has no label rack"
-    told = "spare: c (rack r1 lacks 1 node), x, y (it has no label rack)"
+    told = "spare: c (rack r1 lacks 1 node), x, y (no label rack)"
     assert explain(state, None) == f"round 0: 4 nodes running · {told}"
     assert state.wait_list == () and state.is_spare(node("x"))
     full = come(world("abde"), "cx")
