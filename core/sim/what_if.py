@@ -41,6 +41,8 @@ REAPED_S = 0.05
 """How long the workers of a killed agent take to die."""
 TTL_BEAT_LEAST_S, TTL_BEAT_MOST_S = 0.01, 3_600.0
 """From one supposed heartbeat to the next, as in any simulated world."""
+SAVE_EVERY_LEAST_S = 0.001
+"""From one save to the next, recorded or supposed."""
 SPARES_AFTER_S = 0.1
 """How long after the fewest agents of a round supposed spares ask for a place."""
 KNOWN_LEAST = 0.01
@@ -205,6 +207,11 @@ def _are_possible(chronicle: Chronicle, supposed: Supposition) -> None:
         raise ValueError(
             "no trace holds a save, which the program tells by elastic.progress(step) and elastic.saved(step)"
         )
+    if not min(every_s, known.every_s) >= SAVE_EVERY_LEAST_S:
+        raise ValueError(
+            f"a save each {every_s:.3g} s (recorded: one each {known.every_s:.3g} s); "
+            f"{SAVE_EVERY_LEAST_S:g} s or more may pass"
+        )
     if known.stop_s >= min(known.every_s, every_s):
         raise ValueError(
             f"a save each {every_s:.3g} s: one takes {known.stop_s:.3g} s (recorded: one each {known.every_s:.3g} s)"
@@ -347,16 +354,14 @@ class Stage:
 
 def setting_of(chronicle: Chronicle, supposed: Supposition, seed: int) -> Setting:
     """Return the world of this job. Raises ValueError."""
+    if chronicle.rendezvous.limits.segment:
+        raise ValueError(f"worlds of whole segments ({chronicle.rendezvous.limits.option}) are not run again")
     settings, group, limit = (
         _rendezvous(chronicle, supposed),
         _group(chronicle, supposed),
         chronicle.rendezvous.max_node_failures,
     )
     limits, there = settings.limits, len(chronicle.slots) + supposed.spares
-    if limits.segment:
-        raise ValueError(
-            f"worlds of whole segments ({limits.option}): a trace tells of no other node's {limits.segment}"
-        )
     if limits.min_nodes > there:
         raise ValueError(f"a round of {limits.min_nodes} nodes, where there are {there}; suppose more spares, too")
     return Setting(

@@ -234,10 +234,9 @@ def test_what_cannot_be_supposed_is_refused() -> None:
     with pytest.raises(ValueError, match="a round of 3 nodes, where there are 2"):
         supposed(LOST, nodes=Limits(3, 3))
     racks = evolve(LOST.rendezvous, limits=Limits(2, 2, node_unit=2, segment="rack"))
-    with pytest.raises(
-        ValueError, match=r"worlds of whole segments .--nnodes=2:2 --segment=rack:2.: a trace tells of no"
-    ):
-        supposed(evolve(LOST, rendezvous=racks))
+    for nodes in (None, Limits(1, 2)):
+        with pytest.raises(ValueError, match=r"worlds of whole segments .--nnodes=2:2 --segment=rack:2. are not run"):
+            supposed(evolve(LOST, rendezvous=racks), nodes=nodes)
 
 
 def test_causes_that_the_runs_do_not_find_are_told() -> None:
@@ -352,6 +351,19 @@ def test_a_save_takes_time_and_is_whole_when_that_is_over() -> None:
         (PROGRAM, 5.0, "no trace holds a save, which the program tells by elastic.progress"),
         (SAVES, 0.5, r"a save each 0\.5 s: one takes 0\.5 s \(recorded: one each 10 s\)"),
         (evolve(SAVES, checkpoints=Checkpoints(2.0, 2.0, 2.0)), 5.0, "a save each 5 s: one takes 2 s"),
+        *[
+            (
+                evolve(SAVES, checkpoints=Checkpoints(10.0, 0.0, 0.0)),
+                every_s,
+                rf"a save each {text} s .*; 0\.001 s or more",
+            )
+            for every_s, text in ((0.0, "0"), (-1.0, "-1"), (5e-324, "4.94e-324"), (math.nan, "nan"))
+        ],
+        (
+            evolve(SAVES, checkpoints=Checkpoints(5e-324, 0.0, 0.0)),
+            5.0,
+            r"a save each 5 s \(recorded: one each 4\.94e-324 s\); 0\.001 s or more may pass",
+        ),
     ],
 )
 def test_an_interval_is_refused_of_which_nothing_is_known(program: Program, every_s: float, complaint: str) -> None:
