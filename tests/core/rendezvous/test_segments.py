@@ -138,6 +138,8 @@ def test_at_the_minimum_a_node_without_the_label_is_named_to_all() -> None:
     assert explain(state, node("a")) == (
         "round 0: waiting for 1 of 3 nodes · here: a, x · not yet seen: 1 (rack r1 lacks 1 node; no label rack: x)"
     )
+    whole = come(register("4:4:2", segment="rack"), "ab")
+    assert explain(whole, None) == "round 0: waiting for 2 of 4 nodes · here: a, b · not yet seen: 2"
 
 
 def test_of_many_segments_the_first_are_named_and_the_others_counted() -> None:
