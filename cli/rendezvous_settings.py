@@ -84,6 +84,8 @@ def in_units(options: LaunchOptions) -> rendezvous.Limits:
     for other, unit in others.items():
         if unit not in (1, asked):
             raise Mistake(f"{option}: {other} says {unit}; write one of the two")
+    if options.standalone and asked > limits.max_nodes:
+        raise Mistake(f"--standalone: that is one node, not the {asked} of {option}; leave one of the two out")
     try:
         return evolve(values.in_units(limits.min_nodes, limits.max_nodes, asked), segment=label)
     except ValueError as reason:

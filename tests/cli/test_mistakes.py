@@ -81,6 +81,14 @@ MISTAKES = [
     ("--nnodes=1:2 x", "--nnodes=1:2: " + WHERE),
     ("--rdzv-endpoint= --nnodes=2 x", "--nnodes=2: " + WHERE),
     ("--standalone --nnodes=2 x", "--standalone: that is one node, not --nnodes=2; " + ENDPOINT + " in its place"),
+    (
+        "--standalone --segment=rack:2 x",
+        "--standalone: that is one node, not the 2 of --segment=rack:2; leave one of the two out",
+    ),
+    (
+        "--standalone --node-unit=4 x",
+        "--standalone: that is one node, not the 4 of --node-unit=4; leave one of the two out",
+    ),
     ("--standalone --nnodes=2:4 x", "--standalone: that is one node, not --nnodes=2:4; " + ENDPOINT + " in its place"),
     (
         "--rdzv-backend=etcd-v2 x",
