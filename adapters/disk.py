@@ -151,10 +151,12 @@ def _run(queue: SimpleQueue[_Call[Any] | None]) -> None:
         call.run()
 
 
-def once(work: Callable[[], Made], late: Callable[[Made], object] = lambda made: None) -> Made:
+def once(
+    work: Callable[[], Made], late: Callable[[Made], object] = lambda made: None, patience_s: float = PATIENCE_S
+) -> Made:
     """Do one thing on a disk of its own. Raises what it raises, and StandsStill."""
     disk = Disk()
     try:
-        return disk.do(work, late)
+        return disk.do(work, late, patience_s)
     finally:
         disk.close()

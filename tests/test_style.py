@@ -24,6 +24,7 @@ INITS = {
     "adapters/inprocess/rank/driver.py Driver": 56,
     "adapters/inprocess/wrapper/wrapper.py Wrapper": 104,
     "adapters/store/connection.py TCPStoreConnection": 48,
+    "adapters/workers/child_processes.py SubprocessWorkers": 43,
     "core/sim/simulation.py World": 64,
 }
 """Classes whose `__init__` has more lines than INIT_MAX."""

@@ -100,8 +100,9 @@ class SubprocessWorkers:
     """The port on processes of this machine. `on_exit(local_rank, pid)` is called from the watcher's thread, and before it
     `on_report(local_rank, pid, report)`, if the worker reported something; None: the workers report nothing.
 
-    `spawner` makes the workers, and is closed with them; `failed` is called with an error that ends a thread of it;
-    `remark` hears, from any thread, what people should know.
+    `console` are the descriptors that a tee'd worker's stdout and stderr are passed on to; `close_timeout_s` bounds the
+    wait for workers that were killed by `close`; `spawner` makes the workers, and is closed with them; `failed` is called
+    with an error that ends a thread of it; `remark` hears, from any thread, what people should know.
     `linger_s`: what a worker that ends with 0 leaves in its group may run on this long once the job is over. `disk` opens
     the files of its output. `close` has this `patience` with files and consoles. `on_stuck(local_rank, pid, text)` is called
     from the watcher's thread for a worker that was killed and does not die: it is to be given up.
@@ -112,7 +113,9 @@ class SubprocessWorkers:
         on_exit: Callable[[int, int], None],
         disk: Disk,
         clock: Callable[[], float] = time.monotonic,
+        console: tuple[int, int] = (1, 2),
         reaper: ReaperProcess | None = None,
+        close_timeout_s: float = groups.WAIT_TIMEOUT_S,
         spawner: Spawner | None = None,
         watcher: Watcher | None = None,
         failed: Callable[[BaseException], object] = threads.shown,
@@ -129,6 +132,8 @@ class SubprocessWorkers:
         self._linger_s = linger_s
         self._left: dict[int, _Left] = {}
         self._clock = clock
+        self._console = console
+        self._close_timeout_s = close_timeout_s
         self._running: dict[int, _Worker] = {}
         self._members: dict[int, int] = {}
         """The number of a group whose worker is dead -> a pidfd of a member that is waited for."""
@@ -280,7 +285,7 @@ class SubprocessWorkers:
         self._reaper.close([each.pid for each in self._left_behind])
 
     def _reap_all(self) -> None:
-        deadline = time.monotonic() + groups.WAIT_TIMEOUT_S
+        deadline = time.monotonic() + self._close_timeout_s
         run_all(*(partial(self._end, self._running.pop(rank), deadline) for rank in list(self._running)))
 
     def _end(self, worker: _Worker, deadline: float) -> None:
@@ -312,8 +317,8 @@ class SubprocessWorkers:
 
     def _spawn(self, spec: WorkerSpec) -> _Worker:
         with ExitStack() as ends:  # the child's ends: closed here once it has them
-            stdout, out = self._outlet(spec.stdout, 1, spec.prefix, ends)
-            stderr, err = self._outlet(spec.stderr, 2, spec.prefix, ends)
+            stdout, out = self._outlet(spec.stdout, self._console[0], spec.prefix, ends)
+            stderr, err = self._outlet(spec.stderr, self._console[1], spec.prefix, ends)
             ours, reports = self._channel(ends)
             ends.enter_context(bound_to(spec.cpus))
             ends.enter_context(self._reaper.protection.lifted())
