@@ -224,7 +224,7 @@ def test_a_launcher_that_is_told_to_stop_leaves_nothing_either(launch: Launcher,
     assert not any(is_alive(told.pid) for told in family)
 
 
-MOMENTS = ["click.core", "elastic.core.group", "elastic.adapters.agent.agent", "elastic.cli.launch"]
+MOMENTS = ["click.core", "elastic.core.group", "elastic.adapters.agent.agent", "elastic.cli.render.status"]
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT], ids=lambda signum: signum.name)
