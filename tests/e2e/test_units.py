@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 from attrs import define, field
-from jobs import Job, Jobs, asked, codes, end, lose, run, worlds
+from jobs import Job, Jobs, asked, codes, end, kill, lose, run, worlds
 from launches import Launch, Launcher
 
 from elastic.core.rendezvous import RendezvousState, Status
@@ -171,6 +171,20 @@ def test_a_segment_is_filled_by_a_spare_of_its_own_first_and_is_left_out_without
     agents["b"] = made.node("b", "--labels=rack=r1")
     assert worlds(run([agents[name] for name in "abde"])) == {(3, "restart 0 of 4 workers")}
     assert codes(end([*agents.values()])) == [0] * 5
+
+
+def test_ranks_of_a_segment_are_neighbours_under_a_policy_and_a_worker_restarts_alone(tcpstore_job: Jobs) -> None:
+    """By their zones alone a and b would be neighbours."""
+    labels = {"a": "rack=r1,zone=z1", "b": "rack=r2,zone=z1", "d": "rack=r1,zone=z2", "e": "rack=r2,zone=z2"}
+    options = ("--segment=rack:2", "--rank-policy=group_by(zone)", "--restart-scope=rank", "--max-restarts=1")
+    made = tcpstore_job("4:4", *options)
+    agents = {name: made.node(name, f"--labels={labels[name]}") for name in labels}
+    ranks = {name: run([agent])[0] for name, agent in agents.items()}
+    assert sorted(ranks, key=lambda name: ranks[name].rank) in (["a", "d", "b", "e"], ["b", "e", "a", "d"])
+    kill(ranks["d"].pid)
+    (again,) = run([agents["d"]])
+    assert (again.round, again.rank) == (0, ranks["d"].rank) and again.pid != ranks["d"].pid
+    assert codes(end([*agents.values()])) == [0] * 4
 
 
 def test_a_node_without_the_label_of_the_segments_says_so_at_once(tcpstore_job: Jobs) -> None:
