@@ -13,7 +13,19 @@ from collections.abc import Mapping
 from attrs import define, field
 
 from ..properties.law import Law, Strength
-from ..rendezvous import Evict, Gather, Look, Observe, Propose, Question, RendezvousState, Restore, Violation, Write
+from ..rendezvous import (
+    Drain,
+    Evict,
+    Gather,
+    Look,
+    Observe,
+    Propose,
+    Question,
+    RendezvousState,
+    Restore,
+    Violation,
+    Write,
+)
 from ..world import Life, Node
 from .process import Process
 from .story import Setting
@@ -23,7 +35,7 @@ OWN: Mapping[type, int] = {Write: 1, Look: 1, Propose: 0, Gather: 0, Observe: 2}
 prompt and, of heartbeats, one for each interval and each half TTL. It reads three times at once where it finds the
 coordinator dead, and then those who stand in for it."""
 VERSIONS = 5
-"""The most versions that a node writes in one round, beside restores and evictions."""
+"""The most versions that a node writes in one round, beside restores, evictions and notices, each of which has its cause."""
 KINDS: Mapping[type, str] = {
     Write: "writes",
     Look: "reads the register",
@@ -110,7 +122,7 @@ class Traffic:
             for each in before.seats:
                 if each not in after.seats:
                     self.written.pop(each, None)  # it was dropped, and may come back
-        if isinstance(write.edit, Restore | Evict):
+        if isinstance(write.edit, Restore | Evict | Drain):
             return
         state = before or after
         round = state.life, state.round

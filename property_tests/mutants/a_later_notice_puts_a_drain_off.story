@@ -1,5 +1,5 @@
 # a later notice puts a drain off
-# L11: a#1 writes 6 versions in round 0
+# L6: a asks without end
 world nodes=1 max=1
 start a
 pass 1

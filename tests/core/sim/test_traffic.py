@@ -11,6 +11,7 @@ from elastic.core.properties.law import Strength
 from elastic.core.rendezvous import (
     Arrive,
     Done,
+    Drain,
     Edit,
     Evict,
     Gather,
@@ -26,7 +27,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous.actions import Proposal
 from elastic.core.sim.process import Process
 from elastic.core.sim.traffic import OWN, VERSIONS, Tally, Traffic
-from elastic.core.world import Life
+from elastic.core.world import Life, Notice
 
 WORLD = running("a b", size="2:3")
 QUESTIONS: tuple[Question, ...] = (
@@ -112,12 +113,13 @@ def test_L11_a_node_that_writes_too_many_versions_of_a_round_is_found() -> None:
         writes(traffic, Done(0), WORLD, WORLD)
 
 
-def test_the_versions_of_another_round_or_life_count_anew_and_evictions_not_at_all() -> None:
+def test_the_versions_of_another_round_or_life_count_anew_and_evictions_and_notices_not_at_all() -> None:
     traffic = Traffic(1.0)
     for each in (WORLD, evolve(WORLD, round=1), evolve(WORLD, life=Life("new"))):
         for _ in range(VERSIONS):
             writes(traffic, Done(0), each, each)
             writes(traffic, Evict(frozenset()), each, each)
+            writes(traffic, Drain(node("a"), Notice(3.0, "signal")), each, each)
     first = arrived(register("2"), "a")
     writes(traffic, Arrive(profile("a")), None, first)
     assert traffic.written[node("a")] == ((first.life, 0), 1)
