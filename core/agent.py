@@ -237,13 +237,6 @@ class Agent:
 Step: TypeAlias = tuple[Agent, tuple[Effect, ...]]
 
 
-def _with(agent: Agent, group: Group) -> Agent:
-    """Return the agent with this group. Most steps are heartbeats, and change nothing else."""
-    a = agent
-    first = group, a.puts_stacks, a.state, a.complete, a.world, a.lost, a.silent_since
-    return Agent(*first, a.are_settled, a.holds_back, a.suspected, a.answered, a.is_known_to_leave, a.lingers)
-
-
 def begin(agent: Agent, at: float) -> Step:
     """Return the first step of an agent."""
     group, commands = first_step(agent.group, at)
@@ -315,7 +308,7 @@ def _hears(agent: Agent, event: of_group.Event, now: float) -> Step:
     if before.phase is Phase.ENDED:
         return evolve(agent, lingers=False) if isinstance(event, Signalled) else agent, ()
     group, commands = transition(before, event)
-    stepped, after = Stepped(event, before, group, commands), _with(agent, group)
+    stepped, after = Stepped(event, before, group, commands), evolve(agent, group=group)
     if not commands and group.phase is before.phase and type(event) not in _TELLING:
         return after, (stepped,)
     if isinstance(event, of_group.Gone | of_group.Closed):

@@ -49,7 +49,7 @@ _Step = Callable[[Any], None]
 
 
 class _Attributes:
-    """What `attrs.fields` finds on a struct: the attributes that attrs makes of the class as it was written."""
+    """Gives `attrs.fields` the attributes that attrs makes of the class as it was written."""
 
     def __init__(self, given: type[Any]) -> None:
         self.given = given
@@ -62,7 +62,7 @@ class _Attributes:
 
 
 class _Named:
-    """What a validator of a struct is given in place of the attribute."""
+    """Stands for the attribute where a validator of a struct asks for its name."""
 
     def __init__(self, name: str) -> None:
         self.name = name

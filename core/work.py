@@ -31,7 +31,7 @@ class Mark(NamedTuple):
 
 
 class Saves(NamedTuple):
-    """What a worker told of its saves."""
+    """Holds what a worker told of its saves."""
 
     step: int
     """Work up to this step is safe."""

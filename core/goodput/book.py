@@ -171,7 +171,7 @@ class Cause:
     lost: tuple[str, ...] = ()
     came: tuple[Node, ...] = ()
     died: tuple[Node, ...] = ()
-    """Of a loss: the nodes whose agents were dead, as links told. Others fell silent, or their peers' traces are missing."""
+    """Names the nodes of a loss whose agents were dead, as links told. Others fell silent, or no peer has a trace."""
 
 
 def bucket(book: Book, share: Share) -> str:

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from attrs import Attribute, Factory, field
 
 from ..derived import Memo, beside, derived
-from ..values import frozen
+from ..values import evolve, frozen
 from ..world import COUNT_MAX, NAME_MAX, Generation, Life, Node, Notice, Profile, Verdict, Why, World, WorldId, name_of
 
 NODES_MAX = 4_096
@@ -124,7 +124,7 @@ class Seat:
 
     def become(self, status: Status) -> Seat:
         """Return the same seat with another status. The end of a round does this for every member."""
-        return Seat(status, self.order, self.profile, self.notice, self.failing)
+        return evolve(self, status=status)
 
 
 _order, _profile = attrgetter("order"), attrgetter("profile")

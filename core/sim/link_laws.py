@@ -48,7 +48,7 @@ L17 = Law(
 
 @define(eq=False)
 class LinkPast:
-    """What became of the connections of one link."""
+    """Remembers the connections of one link."""
 
     stands: bool = False
     broke: bool = False
@@ -98,7 +98,7 @@ class LinkPast:
 
 @define
 class Doubt:
-    """What is known of a node that another one suspects."""
+    """Holds what a node knows of another one that it suspects."""
 
     since: float
     beaten_at: float = -math.inf

@@ -1,4 +1,4 @@
-"""What NVML says of this host's GPUs: which a program sees, where each sits, who holds memory on it, in which NVLink domain.
+"""Asks NVML for this host's GPUs: which a program sees, where each sits, who holds memory on it, in which NVLink domain.
 
 It opens no CUDA context: a context would take memory on each GPU for the agent's whole life. NVML knows all GPUs of the
 machine; CUDA_VISIBLE_DEVICES says which of them a program sees, and it is read here as CUDA and torch read it:
@@ -132,7 +132,7 @@ def _domain(nvml: Any, device: object) -> str | None:
     from uuid import UUID
 
     class FabricInfo(Structure):
-        """As in nvml.h. The module's own has a UUID of 80 characters in its versions 12.550 to 12.560."""
+        """Has the layout of nvml.h. The module's own has a UUID of 80 characters in its versions 12.550 to 12.560."""
 
         _fields_ = (
             ("version", c_uint),
