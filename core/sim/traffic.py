@@ -35,7 +35,7 @@ OWN: Mapping[type, int] = {Write: 1, Look: 1, Propose: 0, Gather: 0, Observe: 2}
 prompt and, of heartbeats, one for each interval and each half TTL. It reads three times at once where it finds the
 coordinator dead, and then those who stand in for it."""
 VERSIONS = 5
-"""The most versions that a node writes in one round, beside restores, evictions and notices, each of which has its cause."""
+"""The most versions that a node writes in one round, beside restores, evictions and notices: each of these has its cause."""
 KINDS: Mapping[type, str] = {
     Write: "writes",
     Look: "reads the register",
