@@ -44,8 +44,10 @@ class Stage:
             pass
         return event
 
-    def ended(self, code: Callable[[], object], begun: Callable[[], bool] = lambda: True) -> SpanEnd:
-        """Run it, and have the driver end it once `begun`; the driver sends the signal until it is over."""
+    def ended(
+        self, code: Callable[[], object], begun: Callable[[], bool] = lambda: True, *, once: bool = False
+    ) -> SpanEnd:
+        """Run it, and have the driver end it once `begun`; the driver sends the signal `once`, or until it is over."""
         order, over = self.order(code), threading.Event()
 
         def decide() -> None:
@@ -55,6 +57,8 @@ class Stage:
             self.gate.want(order.token)
             while not over.wait(PAUSE_S):
                 self.gate.inject()
+                if once:
+                    over.wait(TIMEOUT_S)
 
         driver = threading.Thread(target=decide)
         driver.start()
