@@ -15,8 +15,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from attrs import define, field
-
+from ..core.values import define, field
 from . import threads
 
 PATIENCE_S = 2.0

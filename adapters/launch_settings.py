@@ -15,14 +15,14 @@ from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING
 
-from attrs import Attribute, field
-
 from ..core import group, rendezvous
 from ..core.rendezvous import Comparison
-from ..core.values import frozen
+from ..core.values import field, frozen
 from ..core.world import LOCAL_WORLD_SIZE_MAX, NAME_MAX, Endpoint, Profile, place_label, rank_policy_label
 
 if TYPE_CHECKING:
+    from attrs import Attribute
+
     from ..core.hangs import HangSettings
     from .store.secret import Secret
     from .workers.worker_port import LogsSpecs

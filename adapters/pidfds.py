@@ -14,9 +14,7 @@ import threading
 import time
 from contextlib import suppress
 
-from attrs import define
-
-from ..core.values import frozen
+from ..core.values import define, frozen
 from . import threads
 from .process_stat import DEAD, stat
 

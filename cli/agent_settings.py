@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from attrs import evolve
-
 from ..adapters.agent.watchdogs import HEALTH_PORT, TIMER_FILE
 from ..adapters.launch_settings import (
     STACKS_SIGNAL,
@@ -28,6 +26,7 @@ from ..adapters.workers.start.environment import TRACE, inherited
 from ..adapters.workers.start.programs import check_program
 from ..adapters.workers.worker_port import CannotStart
 from ..core import group, rendezvous
+from ..core.values import evolve
 from . import slurm, values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from attrs import define
 
 from ..adapters.clock import SystemClock
 from ..adapters.rendezvous.operator import asked, operator_name
 from ..core.rendezvous import Drain, Raise, RendezvousState, Request, Settled, Status, handlers
 from ..core.rendezvous.state import AWAY, known_as
+from ..core.values import frozen
 from ..core.world import NAME_MAX, Ending, Node, Notice, Verdict, Why
 from . import values
 from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED
@@ -36,7 +36,7 @@ UNDER_TORCHRUN = "/torchrun-"
 """The slot of a node of torchrun's has this in it (adapters/torch/torchrun_plugin.py, which imports torch, names them)."""
 
 
-@define(frozen=True)
+@frozen(slots=True)  # by attrs, whose classes can extend each other
 class DrainOptions(JobOptions):
     """The options of `elastic drain`."""
 

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeAlias, TypeVar
 
 import click
-from attrs import evolve
 
 from ..adapters import kernel
 from ..adapters.agent.agent import Agent
@@ -40,6 +39,7 @@ from ..adapters.workers.watch.orphans import Orphans
 from ..adapters.workers.worker_port import CannotStart
 from ..core.group.state import Drained, Refused, Unawaited
 from ..core.rendezvous.state import successor
+from ..core.values import evolve
 from ..core.world import Node, Why
 from . import main, places, slurm, tokens
 from .agent_settings import finished_is_ok, launch_settings, script_program

@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import click
-from attrs import field, fields
 
+from ..core.values import field, fields
 from .mistakes import Mistake, Value
 from .render.text import say
 

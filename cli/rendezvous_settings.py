@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
-
-from attrs import Attribute, evolve, fields, fields_dict
+from typing import TYPE_CHECKING, Any
 
 from ..adapters.addresses import ANY
 from ..adapters.launch_settings import Listening
 from ..core import group, rendezvous
+from ..core.values import evolve, fields
 from ..core.world import PORT_MAX
 from . import values
 from .launch_options import LaunchOptions
 from .mistakes import Mistake
+from .option import defaults
 from .render.text import say
+
+if TYPE_CHECKING:
+    from attrs import Attribute
 
 AFTER_THE_GRACE_S = 15.0
 """How much longer than its workers' grace a node may take to come back."""
@@ -97,7 +100,7 @@ def _agreed(options: LaunchOptions, made: rendezvous.Settings) -> str:
     other scopes their ranks would never meet."""
     beats = f"keep_alive_interval={made.keep_alive_interval:g},keep_alive_max_attempt={made.keep_alive_max_attempt}"
     gives_up = "" if options.give_up_after is None else f" --give-up-after={options.give_up_after}"
-    ages = made.progress_after != fields_dict(LaunchOptions)["progress_after"].default
+    ages = made.progress_after != defaults(LaunchOptions)["progress_after"]
     old = f" --progress-after={made.progress_after:g}" if ages else ""
     return f"{_SCOPE}{options.restart_scope} --rdzv-conf={beats}{gives_up}{old}"
 
@@ -190,7 +193,7 @@ def _read(key: str, text: str, reader: Callable[[str], Any]) -> Any:
 def _warn_unknown(key: str, known: tuple[str, ...]) -> None:
     from difflib import get_close_matches
 
-    is_option = key in fields_dict(LaunchOptions)
+    is_option = key in defaults(LaunchOptions)
     near = [f"--{key.replace('_', '-')}"] if is_option else get_close_matches(key, known, 1, 0.5)
     suggestion = f"; did you mean {near[0]}?" if near else ""
     say(f"elastic: --rdzv-conf: '{key}' is not a key{suggestion} (known: {', '.join(known)})", err=True)

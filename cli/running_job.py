@@ -8,8 +8,6 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
-from attrs import define
-
 from ..adapters.clock import SystemClock
 from ..adapters.store.port import Backend, StoreError
 from ..adapters.store.relay.agents_here import JobHere, jobs_here
@@ -39,7 +37,7 @@ RESTORED_S = 5.0
 """A TCPStore that was started again is empty until the nodes of its job have put the register back: this long at most."""
 
 
-@define(frozen=True)
+@frozen(slots=True)  # by attrs, whose classes can extend each other
 class JobOptions:
     """The options that name a running job. They have the names and the meaning that `elastic launch` gives them."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-from attrs import define
-
 from ..adapters.clock import SystemClock
 from ..adapters.report.stack_query import new_query, replies_to
 from ..adapters.store.port import StoreError
 from ..adapters.store.queries import Reply
 from ..core.rendezvous import RendezvousState, explain
+from ..core.values import frozen
 from ..core.world import Node
 from . import values
 from .exit_codes import RENDEZVOUS, SIGNALLED, SUCCEEDED
@@ -38,7 +37,7 @@ ASKED = Section("What is asked")
 TIMEOUT_S = 10.0
 
 
-@define(frozen=True)
+@frozen(slots=True)  # by attrs, whose classes can extend each other
 class StacksOptions(JobOptions):
     """The options of `elastic stacks`."""
 

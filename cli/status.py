@@ -7,11 +7,10 @@ import sys
 import time
 from typing import Any
 
-from attrs import define
-
 from ..adapters.store.port import StoreError
 from ..core.rendezvous import RendezvousState
 from ..core.rendezvous.explain import clock
+from ..core.values import frozen
 from ..core.world import Ending
 from . import values
 from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED
@@ -39,7 +38,7 @@ Exit codes:  0 it runs, or it succeeded · 1 it failed or was cancelled · 2 a m
 SHOWN = Section("What is shown")
 
 
-@define(frozen=True)
+@frozen(slots=True)  # by attrs, whose classes can extend each other
 class StatusOptions(JobOptions):
     """The options of `elastic status`."""
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, assert_never
 
-from attrs import field
-
 from .group import Group, Outcome, Phase, Stopped, transition
 from .group import begin as first_step
 from .group import state as of_group
@@ -20,7 +18,7 @@ from .group.state import Beaten, Command, Refused, Signalled
 from .hangs import out_of_reach
 from .node import acknowledged, asks_for_stacks, farewell, follows, heard, noticed, requested, still_lost, workless
 from .rendezvous import Prepared, RendezvousState, Request, Seen, StoreBack, StoreSilent, Told, handlers
-from .values import evolve, frozen
+from .values import evolve, field, frozen
 from .world import Ending, Life, Node, Verdict, Why, World
 
 ANSWERED_MAX = 1_024

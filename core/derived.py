@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from attrs import field
+from .values import field
 
 T = TypeVar("T")
 C = TypeVar("C", covariant=True)

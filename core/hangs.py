@@ -17,12 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from enum import Enum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from attrs import Attribute, field
-
-from .values import evolve, frozen
+from .values import evolve, field, frozen
 from .world import Node, Stacks
+
+if TYPE_CHECKING:
+    from attrs import Attribute
 
 LOOKS = 8
 """The number of looks within the span."""

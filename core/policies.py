@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from itertools import chain as joined
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from attrs import Attribute, field
-
-from .values import frozen
+from .values import field, frozen
 from .world import Member, Node, World, came_in
+
+if TYPE_CHECKING:
+    from attrs import Attribute
 
 __all__ = [
     "Condition",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from attrs import Attribute
+if TYPE_CHECKING:
+    from attrs import Attribute
 
 
 def span(instance: object, attribute: Attribute[float], value: float) -> None:

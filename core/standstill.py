@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import field
-
-from .values import frozen
+from .values import field, frozen
 
 LOOKS = 8
 """The number of looks within `join_timeout`."""

@@ -19,11 +19,9 @@ import math
 from enum import Enum
 from typing import TypeAlias, assert_never
 
-from attrs import field
-
 from .backoff import pause_s
 from .spans import span
-from .values import evolve, frozen
+from .values import evolve, field, frozen
 
 LOOKS = 8
 """The number of looks without an answer after which a helper is killed, the looks within `still_s`."""

@@ -1,24 +1,30 @@
 """Values: `frozen` reads a class as `attrs.frozen` does, and has msgspec make it.
 
 The core makes a new value at each step, and a launch imports some 270 classes of values. attrs compiles source for each of
-them, and makes values in Python. msgspec does both in C. So a class is written for attrs, with `attrs.field`, defaults and
+them, and makes values in Python. msgspec does both in C. So a class is written for attrs, with `field`, defaults and
 validators, and `attrs.fields` knows it; but it is a struct of msgspec's, unless it is one of the few that cannot be.
 `benchmarks/values.py` shows what that buys. (Before 0.21 of msgspec no validator runs at a change.)
+
+The import of attrs alone is a tenth of the imports of a launch. So what a launch imports has `field`, `fields`, `evolve` and
+`define` from here. A type checker takes them for those of attrs, which is imported when somebody asks for its part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import msgspec
 from msgspec.structs import force_setattr, replace
 
 if TYPE_CHECKING:  # so a type checker knows what is made, and the fields that may change
+    from attrs import define as define
     from attrs import evolve as evolve
+    from attrs import field as field
+    from attrs import fields as fields
     from attrs import frozen as frozen  # noqa: TID251
 else:
     evolve = replace
@@ -33,64 +39,153 @@ else:
                     f"{given.__qualname__}: a value cannot extend another one, attrs.define(frozen=True) can"
                 )
             if not _can_be_struct(given) or not options.keys() <= {"kw_only", "repr"}:
-                return attrs.frozen(given, eq=None if eq else False, **options)  # noqa: TID251
+                return _by_attrs(given, eq=None if eq else False, **options)
             return _struct(given, eq, **options)
 
         return built if cls is None else built(cls)
 
+    def define(cls: type[Any] | None = None, /, *, eq: bool = True) -> Any:
+        """Build a class with slots whose fields may change, as `attrs.define` does of one without validators, without
+        converters and without names that begin with _."""
 
-_CountingAttr: Any = type(attrs.field())
-_Factory: Any = attrs.Factory
+        def built(given: type[Any]) -> type[Any]:
+            if not _can_be_struct(given):
+                raise TypeError(f"{given.__qualname__}: attrs.define can make this class")
+            return _struct(given, eq, frozen=False)
+
+        return built if cls is None else built(cls)
+
+    def field(**options: Any) -> Any:
+        """Return a field, as `attrs.field` does with these options."""
+        return _Field(**options)
+
+    def fields(cls: type[Any]) -> Sequence[_Attribute]:
+        """Return the attributes of a value's class, as `attrs.fields` does."""
+        found = cls.__dict__["__attrs_attrs__"]
+        return found.written if isinstance(found, _Attributes) else found
+
+
 _StructMeta: Any = type(msgspec.Struct)
-_PLAIN: Any = attrs.field()
+_NOTHING: Any = msgspec.NODEFAULT
 _LEFT = {"__dict__", "__weakref__", "__attrs_post_init__"}
 
 _Step = Callable[[Any], None]
 
 
+class _Field:
+    """A field as it was written. `_default` is its default; or its `factory` makes that, of the value if `takes_self`."""
+
+    __slots__ = ("_default", "_validator", "converter", "eq", "factory", "init", "metadata", "repr", "takes_self")
+
+    def __init__(
+        self,
+        *,
+        default: Any = _NOTHING,
+        validator: Callable[[Any, Any, Any], None] | None = None,
+        repr: bool | Callable[[Any], str] = True,
+        eq: bool | Callable[[Any], Any] = True,
+        init: bool = True,
+        metadata: Mapping[Any, Any] | None = None,
+        converter: Callable[[Any], Any] | None = None,
+        factory: Callable[..., Any] | None = None,
+    ) -> None:
+        self._default, self.factory, self.takes_self = default, factory, False
+        self._validator, self.converter = validator, converter
+        self.repr, self.eq, self.init, self.metadata = repr, eq, init, metadata or {}
+
+    def default(self, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Decorate the method that makes the default."""
+        self.factory, self.takes_self = make, True
+        return make
+
+    def validator(self, check: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, Any], None]:
+        """Decorate the method that checks the value."""
+        if self._validator:
+            raise TypeError(f"{check.__qualname__}: this field has a validator already")
+        self._validator = check
+        return check
+
+    @property
+    def is_made(self) -> bool:
+        """True if a step of a birth sets it, and not msgspec."""
+        return not self.init or self.takes_self
+
+
+_PLAIN = _Field()
+
+
+class _Attribute:
+    """A field with its name, as a validator and readers of classes see it."""
+
+    __slots__ = ("default", "init", "metadata", "name")
+
+    def __init__(self, name: str, field: _Field, given: Any) -> None:
+        self.name, self.init, self.metadata = name, field.init, field.metadata
+        self.default = given if field is _PLAIN else field._default
+
+
 class _Attributes:
     """Gives `attrs.fields` the attributes that attrs makes of the class as it was written."""
 
-    def __init__(self, given: type[Any]) -> None:
+    def __init__(self, given: type[Any], fields: Mapping[str, _Field]) -> None:
         self.given = given
+        self.written = tuple(
+            [_Attribute(name, field, given.__dict__.get(name, _NOTHING)) for name, field in fields.items()]
+        )
         self._attributes: Any = None
 
     def __get__(self, value: object, owner: type[Any]) -> Any:
         if self._attributes is None:
-            self._attributes = attrs.fields(attrs.frozen(self.given))  # noqa: TID251
+            self._attributes = _by_attrs(self.given).__attrs_attrs__
         return self._attributes
 
 
-class _Named:
-    """Stands for the attribute where a validator of a struct asks for its name."""
+def _by_attrs(given: type[Any], **options: Any) -> type[Any]:
+    """Return the class that attrs makes."""
+    import attrs
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    for name, field in [each for each in given.__dict__.items() if isinstance(each[1], _Field)]:
+        default = attrs.Factory(field.factory, field.takes_self) if field.factory else field._default
+        setattr(
+            given,
+            name,
+            attrs.field(
+                default=attrs.NOTHING if default is _NOTHING else default,
+                validator=field._validator,
+                repr=field.repr,
+                eq=field.eq,
+                init=field.init,
+                metadata=field.metadata,
+                converter=field.converter,
+            ),
+        )
+    made: type[Any] = attrs.frozen(given, **options)  # noqa: TID251
+    return made
 
 
 def _can_be_struct(given: type[Any]) -> bool:
     """A struct has no metaclass of its own, no field with another name in its constructor, no parent that attrs made."""
     named_otherwise = any(name.startswith("_") for name in given.__annotations__)
     is_plain = type(given) is type and not issubclass(given, BaseException)
-    return is_plain and not named_otherwise and not any(map(attrs.has, given.__mro__[1:]))
+    return is_plain and not named_otherwise and not any(hasattr(each, "__attrs_attrs__") for each in given.__mro__[1:])
 
 
-def _struct(given: type[Any], eq: bool, repr: bool = True, kw_only: bool = False) -> type[Any]:
+def _struct(given: type[Any], eq: bool, repr: bool = True, kw_only: bool = False, frozen: bool = True) -> type[Any]:
     own = given.__dict__
     kinds = {name: kind for name, kind in given.__annotations__.items() if "ClassVar" not in str(kind)}
     fields = {name: _field(own.get(name)) for name in kinds}
     at_birth = sorted(fields, key=lambda name: not fields[name].init)
     namespace = {name: value for name, value in own.items() if name not in _LEFT and fields.get(name, _PLAIN) is _PLAIN}
-    namespace |= {name: _default(field) for name, field in fields.items() if field._default is not attrs.NOTHING}
+    namespace |= {name: default for name, field in fields.items() if (default := _default(field)) is not _NOTHING}
     namespace["__annotations__"] = {name: kinds[name] for name in at_birth}
-    namespace["__attrs_attrs__"] = _Attributes(given)
-    if steps := _steps(given, fields):
+    namespace["__attrs_attrs__"] = attributes = _Attributes(given, fields)
+    if steps := list(_steps(given, attributes, fields)):
         namespace["__post_init__"] = _post_init(steps)
     if not repr:
         namespace["__repr__"] = object.__repr__
     elif any(field.repr is not True for field in fields.values()):
         namespace.setdefault("__repr__", _shown_by(fields))
-    compared = {name: field.eq_key for name, field in fields.items() if field.eq}
+    compared = {name: field.eq if callable(field.eq) else None for name, field in fields.items() if field.eq}
     if eq and (len(compared) < len(fields) or any(compared.values())):
         equals, hashes = _compared_by(compared)
         namespace.setdefault("__eq__", equals)
@@ -99,35 +194,50 @@ def _struct(given: type[Any], eq: bool, repr: bool = True, kw_only: bool = False
         namespace["__ne__"] = object.__ne__
     bases = (msgspec.Struct, *(base for base in given.__bases__ if base is not object))
     made: type[Any] = _StructMeta(
-        given.__name__, bases, namespace, frozen=True, weakref=True, eq=eq and not is_own, kw_only=kw_only
+        given.__name__, bases, namespace, frozen=frozen, weakref=True, eq=eq and not is_own, kw_only=kw_only
     )
     return made
 
 
-def _field(given: Any) -> Any:
-    if isinstance(given, _CountingAttr):
+def _field(given: Any) -> _Field:
+    """Return the field of what stands in the class behind the name, ours or of attrs."""
+    if isinstance(given, _Field):
         return given
-    return attrs.field(default=given) if isinstance(given, _Factory) else _PLAIN
+    if type(given).__module__ != "attr._make":
+        return _PLAIN
+    import attrs
+
+    default = given if isinstance(given, attrs.Factory) else given._default  # type: ignore[arg-type]
+    read = _Field()
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+        read.factory, read.takes_self = default.factory, default.takes_self
+    elif default is not attrs.NOTHING:
+        read._default = default
+    if default is not given:
+        read.repr, read.eq, read.init, read.metadata = given.repr, given.eq_key or given.eq, given.init, given.metadata
+        read.converter, read._validator = given.converter, given._validator
+    return read
 
 
-def _default(field: Any) -> Any:
-    default = field._default
-    if not field.init or (isinstance(default, _Factory) and default.takes_self):
+def _default(field: _Field) -> Any:
+    """Return the default as msgspec takes it."""
+    if field.is_made:
         return msgspec.UNSET
-    return msgspec.field(default_factory=default.factory) if isinstance(default, _Factory) else default
+    return msgspec.field(default_factory=field.factory) if field.factory else field._default
 
 
-def _steps(given: type[Any], fields: Mapping[str, Any]) -> list[_Step]:
-    """Return what is done to a value when its fields are set, in the order of attrs."""
-    steps: list[_Step] = []
+def _steps(given: type[Any], attributes: _Attributes, fields: Mapping[str, _Field]) -> Iterator[_Step]:
+    """Yield what is done to a value when its fields are set, in the order of attrs."""
     for name, field in fields.items():
-        if _default(field) is msgspec.UNSET:
-            steps.append(_defaulted(name, field._default, always=not field.init))
+        if field.is_made:
+            yield _defaulted(name, field.factory or partial(_same, field._default), field.takes_self, not field.init)
         if field.converter:
-            steps.append(_converted(name, field.converter))
-    steps += [_validated(_Named(name), field._validator) for name, field in fields.items() if field._validator]
-    own = given.__dict__.get("__attrs_post_init__")
-    return [*steps, own] if own else steps
+            yield _converted(name, field.converter)
+    for attribute in attributes.written:
+        if check := fields[attribute.name]._validator:
+            yield _validated(attribute, check)
+    if own := given.__dict__.get("__attrs_post_init__"):
+        yield own
 
 
 def _post_init(steps: Sequence[_Step]) -> _Step:
@@ -138,9 +248,11 @@ def _post_init(steps: Sequence[_Step]) -> _Step:
     return steps[0] if len(steps) == 1 else __post_init__
 
 
-def _defaulted(name: str, default: Any, always: bool) -> _Step:
-    make, takes_self = default.factory, default.takes_self
+def _same(value: Any) -> Any:
+    return value
 
+
+def _defaulted(name: str, make: Callable[..., Any], takes_self: bool, always: bool) -> _Step:
     def step(self: Any) -> None:
         if always or getattr(self, name) is msgspec.UNSET:
             force_setattr(self, name, make(self) if takes_self else make())
@@ -152,11 +264,11 @@ def _converted(name: str, convert: Callable[[Any], Any]) -> _Step:
     return lambda self: force_setattr(self, name, convert(getattr(self, name)))
 
 
-def _validated(attribute: _Named, validate: Callable[[Any, Any, Any], None]) -> _Step:
+def _validated(attribute: _Attribute, validate: Callable[[Any, Any, Any], None]) -> _Step:
     return lambda self: validate(self, attribute, getattr(self, attribute.name))
 
 
-def _shown_by(fields: Mapping[str, Any]) -> Callable[[Any], str]:
+def _shown_by(fields: Mapping[str, _Field]) -> Callable[[Any], str]:
     texts = [(name, repr if field.repr is True else field.repr) for name, field in fields.items() if field.repr]
 
     def __repr__(self: object) -> str:

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from attrs import evolve
-
-from .values import frozen
+from .values import evolve, frozen
 
 STEP_MAX = 2**63 - 1
 NAMES_MAX = 8

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from enum import Enum
-from typing import Any, NamedTuple
-
-from attrs import Attribute, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .derived import Memo, beside, derived
-from .values import frozen
+from .values import field, frozen
+
+if TYPE_CHECKING:
+    from attrs import Attribute
 
 __all__ = [
     "NO_GENERATION",

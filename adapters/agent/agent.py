@@ -11,13 +11,12 @@ from functools import partial
 from signal import Signals
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
 from ...core import agent as core
 from ...core.group import Group, Outcome
 from ...core.group.state import Elapsed, Signalled
 from ...core.node import had_a_seat
 from ...core.rendezvous.operations import LINGER_S
+from ...core.values import evolve
 from ...core.world import Ending, Node, Unfit, Verdict
 from ..clean_up import CleanUp
 from ..clock import Clock

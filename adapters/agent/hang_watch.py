@@ -15,12 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from attrs import evolve
-
 from ...core import hangs
 from ...core.agent import Hung, Stands
 from ...core.hangs import Blame, Busy, HangSettings, Others, Record, Report, Sight, Watch, Withdraw
-from ...core.values import frozen
+from ...core.values import evolve, frozen
 from ...core.world import Node, Stacks, World
 from .. import pidfds, threads
 from ..clock import Clock

@@ -8,12 +8,11 @@ from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING, TypeAlias
 
-from attrs import evolve
-
 from ...core import agent as core
 from ...core.agent import Agent
 from ...core.node import lost_parties, ranks_of
 from ...core.rendezvous import Held, Prepared, Request, handlers
+from ...core.values import evolve
 from ...core.world import Life, Node, Unfit, World, name_of
 from ..addresses import is_name, resolved
 from ..clock import Clock

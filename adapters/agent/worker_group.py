@@ -12,10 +12,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
-from attrs import evolve
-
 from ...core.group.state import Exited, Exiting, Raised
 from ...core.ranks import assign
+from ...core.values import evolve
 from ...core.world import World
 from ..clean_up import run_all
 from ..launch_settings import Kind, Program

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TypeAlias, assert_never
 
-from attrs import define
-
 from ...core import rendezvous
 from ...core.causes import is_told
 from ...core.rendezvous import (
@@ -54,7 +52,7 @@ from ...core.rendezvous import (
     Write,
     step,
 )
-from ...core.values import frozen
+from ...core.values import define, frozen
 from ...core.world import Fault, Unfit
 from .. import threads
 from ..clock import Clock

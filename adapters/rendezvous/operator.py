@@ -12,9 +12,8 @@ import os
 import pwd
 from queue import SimpleQueue
 
-from attrs import evolve
-
 from ...core.rendezvous import Held, Outcome, Raise, Request, Settings, StoreSilent, Told
+from ...core.values import evolve
 from ...core.world import NAME_MAX, Endpoint, Life, Node, Profile
 from ..clock import Clock
 from ..store.port import Backend

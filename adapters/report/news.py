@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from attrs import field
-
 from ...core import group
 from ...core.group import Group
 from ...core.group.state import Command, Event
@@ -16,7 +14,7 @@ from ...core.rendezvous import Seen as Seen
 from ...core.rendezvous import StoreBack as StoreBack
 from ...core.rendezvous import StoreSilent as StoreSilent
 from ...core.rendezvous import Told as Told
-from ...core.values import frozen
+from ...core.values import field, frozen
 from ...core.world import Node, Stacks, World
 from ..clock import Clock
 from ..rendezvous.loop import LoopNotice as LoopNotice

@@ -15,9 +15,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from attrs import evolve
-
-from ...core.values import frozen
+from ...core.values import evolve, frozen
 from ...core.world import Node, Stacks, World
 from .. import threads
 from ..disk import Disk, Patience, StandsStill

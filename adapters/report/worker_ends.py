@@ -14,12 +14,10 @@ from contextlib import suppress
 from enum import Enum
 from functools import partial
 
-from attrs import define
-
 from ...core.causes import echo, is_told, merged
 from ...core.group.state import Record
 from ...core.ranks import Ranks
-from ...core.values import evolve, frozen
+from ...core.values import define, evolve, frozen
 from ...core.world import Fault, Node, Origin
 from .. import threads
 from ..disk import Disk, StandsStill

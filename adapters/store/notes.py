@@ -12,13 +12,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from attrs import field
-
 from ...core.causes import merged
 from ...core.rendezvous import Proposal, Token
 from ...core.rendezvous.actions import entering_in
 from ...core.rendezvous.state import NODES_MAX
-from ...core.values import frozen
+from ...core.values import field, frozen
 from ...core.world import SEEN_MAX, Fault, Node, Stacks, Unfit
 from .port import Board, Folder, Log, OutOfReach, Place, Record, Shelf, spelled
 from .queries import LASTS_S, Query, Replies, Reply

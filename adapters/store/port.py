@@ -12,13 +12,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote
 
-from attrs import field
-
 from ...core.rendezvous import Heartbeats as Heartbeats
 from ...core.rendezvous import RendezvousState, Token
 from ...core.rendezvous import Shown as Shown
 from ...core.rendezvous.state import NODES_MAX
-from ...core.values import frozen
+from ...core.values import field, frozen
 from ...core.world import Life, Node
 
 if TYPE_CHECKING:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import stat
+from typing import TYPE_CHECKING
 
-from attrs import Attribute, field
-
-from ...core.values import frozen
+from ...core.values import field, frozen
 from ..terminal import why
+
+if TYPE_CHECKING:
+    from attrs import Attribute
 
 BYTES_MIN = 16
 """A shorter token can be guessed from one value that it sealed."""

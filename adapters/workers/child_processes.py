@@ -25,8 +25,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from attrs import define
-
+from ...core.values import define
 from .. import pidfds, threads
 from ..clean_up import run_all
 from ..disk import Disk, Patience

@@ -11,9 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from attrs import field
-
-from ...core.values import frozen
+from ...core.values import field, frozen
 from .cgroups import Kills
 
 NOWHERE = Path("/dev/null")

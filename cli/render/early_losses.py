@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from attrs import define, field
-
 from ...core.rendezvous import Ended, RendezvousState
 from ...core.world import Why
 from .sentences import PLACES, who
@@ -49,12 +47,12 @@ def _end(ended: Ended, state: RendezvousState | None) -> str:
             return "a node came back that had been lost"
 
 
-@define
 class EarlyLosses:
     """The early losses in a row of each node, by name. `ttl` is the silence after which a node is lost."""
 
-    _ttl: float
-    _counts: dict[str, int] = field(factory=dict, init=False)
+    def __init__(self, ttl: float) -> None:
+        self._ttl = ttl
+        self._counts: dict[str, int] = {}
 
     def note(self, lost: Collection[str], ran_s: float) -> list[str]:
         """Note that a round has ended after this time, and the nodes that it lost; return the lines to print."""

@@ -10,9 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, assert_never
 
-from attrs import field
-
-from ..values import evolve, frozen
+from ..values import evolve, field, frozen
 from ..world import Node, Why
 from .entries import KINDS, Arrival, Culprit, Death, Entry, Kind, Meeting, Piece, Reason, RoundEnd
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from attrs import field
-
 from ..group import Group
 from ..trace.steps import Step
-from ..values import frozen
+from ..values import field, frozen
 from .account import Account, closed
 from .book import Book, Share, added, booked, bucket, cause
 from .entries import Entry

@@ -14,11 +14,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
-from attrs import field
-
 from ..rendezvous import RendezvousState
 from ..rendezvous.state import NODES_MAX
-from ..values import evolve, frozen
+from ..values import evolve, field, frozen
 from ..work import OTHER
 from ..world import COUNT_MAX, SHARES_MAX, Node
 from .book import by_kind

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import TypeAlias
-
-from attrs import Attribute, field
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..spans import span_or_never, span_or_zero
-from ..values import frozen
+from ..values import field, frozen
 from ..world import Ending, Generation, Node, Notice, Origin, Verdict, Why, World
+
+if TYPE_CHECKING:
+    from attrs import Attribute
 
 SIGKILL = 9
 SIGTERM = 15

@@ -13,9 +13,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TypeAlias
 
-from attrs import field
-
-from ..values import evolve, frozen
+from ..values import evolve, field, frozen
 from ..violation import Finding
 from ..world import Ending, Generation, Life, Node, Profile, Why, World, WorldId
 from .actions import Action, Drain, Proposal

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
-
-from attrs import Attribute, field
+from typing import TYPE_CHECKING, Any
 
 from ..backoff import pause_s
 from ..spans import span, span_or_never, span_or_zero
-from ..values import frozen
+from ..values import field, frozen
 from .state import COOLDOWN_MAX_S, Failing, Limits
+
+if TYPE_CHECKING:
+    from attrs import Attribute
 
 
 def _positive(default: float) -> Any:

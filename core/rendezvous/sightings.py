@@ -14,9 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from attrs import field
-
-from ..values import evolve, frozen
+from ..values import evolve, field, frozen
 from ..world import Node
 from .state import RendezvousState, Seat, Status
 

@@ -12,13 +12,14 @@ from enum import Enum
 from itertools import compress
 from operator import attrgetter
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
-
-from attrs import Attribute, Factory, field
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..derived import Memo, beside, derived
-from ..values import evolve, frozen
+from ..values import evolve, field, frozen
 from ..world import COUNT_MAX, NAME_MAX, Generation, Life, Node, Notice, Profile, Verdict, Why, World, WorldId, name_of
+
+if TYPE_CHECKING:
+    from attrs import Attribute
 
 NODES_MAX = 4_096
 """The most seats of a register, whose size is bounded."""
@@ -289,7 +290,7 @@ class RendezvousState:
     failures: int = 0
     ended: Ended | None = None
     stale_before: int = 0
-    job: str = Factory(lambda self: self.life.nonce, takes_self=True)
+    job: str = field()
     base: Precedence = NOTHING
     completed_in: Life | None = None
     generation: int = 0
@@ -304,6 +305,10 @@ class RendezvousState:
     """The last nodes that were lost, and had no notice, in their order. A node that leaves takes those of its slot along."""
     memo: Memo = beside()
     """What was worked out from this very value, and what `verify` has found about it."""
+
+    @job.default
+    def _of_genesis(self) -> str:
+        return self.life.nonce
 
     @derived
     def token(self) -> Token:

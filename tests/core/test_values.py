@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -11,6 +13,7 @@ import attrs
 import pytest
 from attrs import field
 
+from elastic.core import values
 from elastic.core.values import evolve, frozen
 from elastic.core.world import Endpoint
 
@@ -203,3 +206,83 @@ def test_an_exception_is_equal_to_itself_alone_as_attrs_has_it() -> None:
         what: str
 
     assert Lost("a") != Lost("a") and Lost("a").what == "a"
+
+
+def declared(by: Any) -> Any:
+    """Return a class that is written with the fields of attrs, or with ours."""
+
+    class Declared:
+        first: int = by.field(default=1, repr=False, metadata={"help": "…"})
+        seen: int = by.field(default=0, eq=False)
+        size: int = by.field(default=2, eq=abs, repr=hex)
+        names: list[str] = by.field(factory=list, converter=list)
+        fixed: int = by.field(default=3, init=False)
+        double: int = by.field(init=False)
+
+        @double.default
+        def _double(self) -> int:
+            return 2 * self.first
+
+        @first.validator
+        def _positive(self, attribute: attrs.Attribute[int], value: int) -> None:
+            if value < 1:
+                raise ValueError(f"{attribute.name}: at least 1, not {value}")
+
+    return Declared
+
+
+@pytest.mark.parametrize("by", [attrs, values])
+def test_a_field_is_that_of_attrs(by: Any) -> None:
+    theirs, ours = attrs.frozen(declared(attrs)), frozen(declared(by))
+    as_told = [[each.evolve(default=None, validator=None) for each in attrs.fields(kind)] for kind in (ours, theirs)]
+    assert as_told[0] == as_told[1] and attrs.fields(ours) is attrs.fields(ours)
+    assert [(each.name, each.init) for each in values.fields(ours)] == [
+        (each.name, each.init) for each in attrs.fields(theirs)
+    ]
+    assert [each.default for each in values.fields(ours)][:3] == [1, 0, 2]
+    assert values.fields(frozen(slots=True)(declared(by)))[0].default == 1
+    assert [each.default for each in values.fields(frozen(Pair))][1] == "r"
+    assert values.fields(ours)[0].metadata == {"help": "…"}
+    assert repr(ours(3, names="ab")) == repr(theirs(3, names="ab"))
+    assert (ours(size=-2) == ours(), ours(seen=1) == ours(), ours(2) == ours()) == (True, True, False)
+    assert evolve(ours(), first=4).double == 8
+    with pytest.raises(ValueError, match="first: at least 1, not 0"):
+        ours(0)
+
+
+def test_a_field_has_one_validator() -> None:
+    checked: Any = values.field(validator=lambda value, attribute, given: None)
+    with pytest.raises(TypeError, match="has a validator already"):
+        checked.validator(lambda value, attribute, given: None)
+
+
+def test_a_class_whose_fields_may_change_is_as_attrs_has_it() -> None:
+    @values.define(eq=False)
+    class Counted:
+        count: int = 0
+        seen: list[int] = values.field(factory=list)
+
+    @values.define
+    class Compared:
+        count: int = 0
+
+    one, other = Counted(), Counted()
+    one.count += 1
+    one.seen.append(one.count)
+    assert (one.count, one.seen, other.count, other.seen) == (1, [1], 0, [])
+    assert one != Counted(1, [1]) and len({one, other}) == 2
+    assert Compared(1) == Compared(1) and not hashes(Compared(1))
+    assert not hasattr(one, "__dict__")
+
+
+def test_a_class_that_attrs_alone_can_make_is_refused() -> None:
+    class Hidden:
+        _count: int = 0
+
+    with pytest.raises(TypeError, match=r"Hidden: attrs\.define can make this class"):
+        values.define(Hidden)
+
+
+def test_a_launch_imports_no_attrs() -> None:
+    code = "import sys, elastic.cli.root, elastic.cli.launch, elastic.core.work; sys.exit('attr' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode == 0

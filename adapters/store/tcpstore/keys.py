@@ -8,10 +8,8 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
-from attrs import field
-
 from ....core.rendezvous.state import NODES_MAX
-from ....core.values import frozen
+from ....core.values import field, frozen
 from ....core.world import NAME_MAX, Life, Node
 from ..port import Log, Unreadable, spelled
 

@@ -14,9 +14,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Protocol
 
-from attrs import field
-
-from ....core.values import frozen
+from ....core.values import field, frozen
 
 if TYPE_CHECKING:
     from ..secret import Secret

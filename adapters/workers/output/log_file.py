@@ -17,8 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
 
-from attrs import define, field
-
+from ....core.values import define, field
 from ... import threads
 
 WAITING_MAX = 1 << 20

@@ -26,9 +26,7 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from attrs import define
-
-from ....core.values import frozen
+from ....core.values import define, frozen
 from ...disk import Disk, StandsStill
 from ...launch_settings import Logs, Std
 from ...terminal import printable, why

@@ -28,8 +28,7 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
-from attrs import define, field
-
+from ....core.values import define, field
 from ... import threads
 from ...disk import Disk
 from ...terminal import why

@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from attrs import evolve
-
 from ....core.ranks import Ranks, WorkerRanks
-from ....core.values import frozen
+from ....core.values import evolve, frozen
 from ....core.world import Node, World
 from ...disk import Disk, StandsStill
 from ...launch_settings import Kind, LaunchSettings, Program, Streams

@@ -25,9 +25,8 @@ from contextlib import suppress
 from functools import partial
 from typing import IO, Any
 
-from attrs import define, evolve
-
 from ....core.backoff import pause_s
+from ....core.values import define, evolve
 from ...clean_up import run_all
 from ...launch_settings import Function, LaunchSettings, Program, StandbySettings
 from ...store.notes import StandbyNote

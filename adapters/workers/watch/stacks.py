@@ -18,9 +18,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from attrs import define, evolve
-
-from ....core.values import frozen
+from ....core.values import define, evolve, frozen
 from ... import pidfds
 from ...terminal import printable
 from ..messages.stack_text import as_traceback, main_thread, place

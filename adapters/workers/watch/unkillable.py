@@ -11,8 +11,6 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from attrs import define, field
-
 from ... import threads
 from ...process_stat import stat
 from .process_groups import named, tracer
@@ -24,23 +22,23 @@ _JOIN_TIMEOUT_S = 5.0
 _PROC = Path("/proc")
 
 
-@define(eq=False)
 class StuckWatch:
     """Tells once, `tell(local_rank, pid, text)` from its own thread, about each worker that has slept for `after_s`: was
     seen to at each look. `failed` is called with an error that ends the thread."""
 
-    after_s: float
-    tell: Callable[[int, int, str], None]
-    failed: Callable[[BaseException], object]
-    proc: Path = _PROC
-    _ranks: Mapping[int, int] = field(factory=dict, init=False)
-    _looks: dict[int, int] = field(factory=dict, init=False)
-    """The number of looks in a row at which each worker was in this sleep."""
-    _over: threading.Event = field(factory=threading.Event, init=False)
-    _thread: threading.Thread = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        run = threads.guarded(self._run, self.failed)
+    def __init__(
+        self,
+        after_s: float,
+        tell: Callable[[int, int, str], None],
+        failed: Callable[[BaseException], object],
+        proc: Path = _PROC,
+    ) -> None:
+        self.after_s, self.tell, self.proc = after_s, tell, proc
+        self._ranks: Mapping[int, int] = {}
+        self._looks: dict[int, int] = {}
+        """The number of looks in a row at which each worker was in this sleep."""
+        self._over = threading.Event()
+        run = threads.guarded(self._run, failed)
         self._thread = threading.Thread(target=run, name="elastic-stuck", daemon=True)
         threads.start(self._thread)
 
