@@ -22,10 +22,11 @@ from tempfile import TemporaryDirectory
 
 from measuring import BIN, HERE, facts, load, stop_on_signals
 
-from elastic.adapters.report.packed_lines import REACH, Shape, packed
+from elastic.adapters.report.packed_lines import REACH, packed
 from elastic.core import sim
 from elastic.core.group.state import Beaten
 from elastic.core.rendezvous import Limits
+from elastic.core.trace.forms import Shape
 from elastic.core.trace.lines import encoded
 from elastic.core.trace.steps import Header, Step, Stepped, Trace
 

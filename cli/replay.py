@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..adapters.report.trace_file import lines, missing_parts
+from ..adapters.report.trace_file import missing_parts, unbroken
 from ..core.properties.judge import LAWS
 from ..core.replay.call_restarts import Restart, restarts
 from ..core.replay.comparison import Replayed, replayed
@@ -102,7 +102,7 @@ def replay(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
 
 def _read(path: str) -> list[_Read]:
     with reading(path):
-        return [_Read(path, replayed(trace)) for trace in traces(lines(path))]
+        return [_Read(path, replayed(trace)) for trace in traces(unbroken(path))]
 
 
 def _refuse_copies(read: Sequence[_Read]) -> None:

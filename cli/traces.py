@@ -18,6 +18,7 @@ from .mistakes import Mistake
 from .render.last_line import Progress
 
 T = TypeVar("T")
+LOOK_BYTES = 1 << 12
 
 
 class Reading:
@@ -26,11 +27,16 @@ class Reading:
     def __init__(self, files: Sequence[str]) -> None:
         self._size = sum(map(size_of, files))
         self._done = 0
+        self._due = 0
+        """The clock is looked at when this much has been read."""
         self._progress = Progress(sys.stderr, time.monotonic())
 
     def reads(self, size: int) -> None:
         """Take that this many more bytes were read."""
         self._done += size
+        if self._done < min(self._due, self._size):
+            return
+        self._due = self._done + LOOK_BYTES
         if self._progress.is_due(now := time.monotonic()):
             share = min(self._done / max(self._size, 1), 1.0)
             self._progress.show(self._done, f"{100 * share:.1f} % of {self._size / 2**20:,.0f} MiB read", now)

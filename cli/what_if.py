@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 
 import click
 
-from ..adapters.report.trace_file import lines
+from ..adapters.report.trace_file import unbroken
 from ..core.rendezvous import Limits
 from ..core.replay.chronicle import Chronicle, told_of
 from ..core.sim.programs import Follows
@@ -204,7 +204,7 @@ def _streams(files: Sequence[str], read: Reading) -> Iterator[tuple[Header, Iter
     found = dict[Header, str]()
     for path in files:
         with reading(path):
-            for header, steps in streams(lines(path, read=read.reads)):
+            for header, steps in streams(unbroken(path, read.reads)):
                 note_header(found, path, header)
                 yield header, _steps(path, steps)
 

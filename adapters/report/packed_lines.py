@@ -10,17 +10,17 @@ to its own lines alone, so a reader may remember more of them.
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
 
-Shape: TypeAlias = tuple[bytes, ...]
-"""A line without its numbers: what stands before, between and behind them. Empty for a line that is too long to be kept."""
+import msgspec
+
+from ...core.trace.forms import Form, Repeated, Shape
+
 REACH = 32
 """This many lines back a packed line may refer."""
 KEPT_MAX = 4_096
 """Lines of more bytes are not referred to."""
-_NUMBER = rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
-_WORDS = re.compile(rb'"(?:[^"\\]|\\.)*"|(' + _NUMBER + rb")")
-_PACKED = re.compile(rb"\[(\d{1,2})((?:," + _NUMBER + rb")+)\]\n")
+_WORDS = re.compile(rb'"(?:[^"\\]|\\.)*"|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)')
+_NUMBERS = msgspec.json.Decoder(list[int | float])
 
 
 def packed(line: bytes, recent: tuple[Shape, ...]) -> tuple[bytes, tuple[Shape, ...]]:
@@ -32,17 +32,19 @@ def packed(line: bytes, recent: tuple[Shape, ...]) -> tuple[bytes, tuple[Shape, 
     return written, (shape, *recent[: REACH - 1])
 
 
-def unpacked(line: bytes, recent: tuple[Shape, ...]) -> tuple[bytes, tuple[Shape, ...]]:
-    """Return the line as it was before it was packed, and the shapes that the next line may refer to. Raises ValueError."""
+def unpacked(line: bytes, recent: tuple[Form, ...]) -> tuple[bytes | Repeated, tuple[Form, ...]]:
+    """Return the line, which tells if it was packed, and the forms that the next line may refer to. Raises ValueError."""
     if not line.startswith(b"["):
-        return line, (_split(line)[0], *recent[: REACH - 1])
-    found = _PACKED.fullmatch(line)
-    back, numbers = (int(found[1]), found[2].split(b",")[1:]) if found else (0, [])
-    shape = recent[back - 1] if 0 < back <= len(recent) else ()
-    if len(shape) != len(numbers) + 1:
+        return line, (Form(_split(line)[0]), *recent[: REACH - 1])
+    try:
+        numbers = _NUMBERS.decode(line)
+    except msgspec.DecodeError:
+        numbers = []
+    back = numbers[0] if len(numbers) > 1 and line.endswith(b"]\n") else 0
+    form = recent[back - 1] if isinstance(back, int) and 0 < back <= len(recent) else None
+    if form is None or len(form.shape) != len(numbers):
         raise ValueError("numbers that fit no line before it")
-    whole = b"".join(part for pair in zip(shape, (*numbers, b""), strict=True) for part in pair)
-    return whole, (shape, *recent[: REACH - 1])
+    return Repeated(form, numbers, line), (form, *recent[: REACH - 1])
 
 
 def _split(line: bytes) -> tuple[Shape, list[bytes]]:

@@ -23,6 +23,7 @@ from queue import SimpleQueue
 from ...core import group
 from ...core.inprocess import Call
 from ...core.rendezvous import Held
+from ...core.trace.forms import Form, Repeated, Shape
 from ...core.trace.lines import CUT, FORMAT, LINE_MAX, NAME, Corrupt, encoded
 from ...core.trace.steps import STEPS, Calling, Header, Step, Working
 from .. import threads
@@ -30,7 +31,7 @@ from ..clock import Clock, boot
 from ..disk import StandsStill, once
 from ..terminal import why
 from .news import CannotTrace, Remark, TraceLost
-from .packed_lines import Shape, packed, unpacked
+from .packed_lines import packed, unpacked
 
 _FLAGS = os.O_RDWR | os.O_APPEND
 _PART = re.compile(r"\.([1-9]\d{0,8})")
@@ -283,15 +284,20 @@ def missing_parts(path: str) -> tuple[int, int] | None:
     return next(((expected, number - 1) for expected, number in numbers if number != expected), None)
 
 
-def lines(path: str, longest: int = LINE_MAX, read: Callable[[int], object] = bool) -> Iterator[bytes]:
-    """The lines of a trace up to a part that is missing, none much longer than one may be. `read` hears how many bytes were
-    read of a file, line by line. Raises OSError, or Corrupt for numbers that fit no line."""
-    yield from _unpacked(_unbroken(path)[0], longest, read)
+def lines(path: str, longest: int = LINE_MAX) -> Iterator[bytes]:
+    """Yield the lines of a trace, whole, up to a part that is missing, none much longer than one may be. Raises OSError, or
+    Corrupt for numbers that fit no line."""
+    return (each.whole if isinstance(each, Repeated) else each for each in unbroken(path, longest=longest))
 
 
-def stretches(path: str, read: Callable[[int], object] = bool) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """Yield the lines of a trace, as `lines` does, by stretches of parts between which others are missing, each with the
-    name of its first part. A part can be read by itself. `read` is that of `lines`."""
+def unbroken(path: str, read: Callable[[int], object] = bool, longest: int = LINE_MAX) -> Iterator[bytes | Repeated]:
+    """Yield the same lines for who reads their steps. `read` hears how many bytes were read of a file, line by line."""
+    return _unpacked(_unbroken(path)[0], longest, read)
+
+
+def stretches(path: str, read: Callable[[int], object] = bool) -> Iterator[tuple[str, Iterator[bytes | Repeated]]]:
+    """Yield the lines of a trace, as `unbroken` does, by stretches of parts between which others are missing, each with the
+    name of its first part. A part can be read by itself. `read` is that of `unbroken`."""
     for parts in _unbroken(path):
         yield parts[0], _unpacked(parts, LINE_MAX, read)
 
@@ -316,8 +322,8 @@ def _unbroken(path: str) -> list[list[str]]:
     return found
 
 
-def _unpacked(parts: Sequence[str], longest: int, read: Callable[[int], object] = bool) -> Iterator[bytes]:
-    recent: tuple[Shape, ...] = ()
+def _unpacked(parts: Sequence[str], longest: int, read: Callable[[int], object] = bool) -> Iterator[bytes | Repeated]:
+    recent: tuple[Form, ...] = ()
     for number, line in enumerate(_lines(parts, longest), 1):
         read(len(line))
         if not line.endswith(b"\n") or line.endswith(CUT):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from ..group import Group, Phase
-from ..group.state import Closed, Command, Elapsed, End, Event, Over, Record, Refused, Start
+from ..group.state import Beaten, Closed, Command, Elapsed, End, Event, Over, Record, Refused, Start
 from ..ranks import assign
 from ..rendezvous import Input, Linked, Pushed, RendezvousState, Shown
 from ..rendezvous.exchange import ANSWERS, UNANSWERED
@@ -64,6 +64,10 @@ class Account:
 
 Taken: TypeAlias = tuple[Account, tuple[Entry, ...]]
 
+_CONTACTS = (*ANSWERS, *UNANSWERED)
+_NEWS = (Linked, Shown, Pushed)
+"""What may tell a node of others; a trace has little of it beside the heartbeats."""
+
 
 def opened(node: Node, at: float) -> Account:
     """Return the account of an agent that begins."""
@@ -75,6 +79,8 @@ def stepped(
 ) -> Taken:
     """Take a step of the worker group, after which it is this one; None: how it stands is not known."""
     before, now = account.group, _now(account, at)
+    if isinstance(event, Beaten) and before and group and (before.phase, before.world) == (group.phase, group.world):
+        return evolve(account, group=group, at=now), ()
     run, reason = _noting(account, commands), account.reason
     entries: list[Entry] = [*_ends(account, event, group), *_culprits(account, commands)]
     if start := next((each for each in commands if isinstance(each, Start)), None):
@@ -93,8 +99,10 @@ def stepped(
 def heard(account: Account, fed: Input, at: float) -> Taken:
     """Take what the node's client was fed: the register, or another answer of the store, or none."""
     now, entries = _now(account, at), list[Entry]()
-    if isinstance(fed, (*ANSWERS, *UNANSWERED)):
-        account = evolve(account, is_silent=isinstance(fed, UNANSWERED))
+    is_silent = isinstance(fed, UNANSWERED) if isinstance(fed, _CONTACTS) else account.is_silent
+    if is_silent is account.is_silent and not isinstance(fed, _NEWS):
+        return evolve(account, at=now), ()
+    account = evolve(account, is_silent=is_silent)
     if isinstance(fed, Linked) and fed.says is Says.GONE and account.state is not None:
         entries.append(Death(account.job, account.state.round, fed.node))
     state = fed.state if isinstance(fed, Shown | Pushed) else None

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from ..rendezvous.codec import encode_plain
-from ..trace.lines import registers
-from ..trace.plain import plain
+from ..trace.plain import plain, registers
 
 
 class Differs(Exception):

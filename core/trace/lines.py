@@ -5,7 +5,7 @@ off by the end of its agent is no error: it has no end, or the next agent that w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -13,7 +13,8 @@ import msgspec
 
 from ..rendezvous import RendezvousState
 from ..rendezvous.codec import BYTES_MAX, encode_plain
-from .plain import made, plain
+from .forms import Repeated
+from .plain import made, plain, registers
 from .steps import Header, Step, Trace, Worked, step_at
 
 NAME = "elastic trace"
@@ -51,19 +52,10 @@ def encoded(step: Header | Step, last: RendezvousState | None) -> tuple[bytes, R
     return msgspec.json.encode(data) + b"\n", last
 
 
-def registers(data: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield the places of registers in a line, or in an ask, in the order of references: what was shown, what is restored,
-    what is written."""
-    ask = data.get("ask", data)
-    edit = ask.get("edit") if isinstance(ask, dict) else None
-    places = ((data.get("fed"), "state"), (edit, "held"), (ask, "state"))
-    return ((each, key) for each, key in places if isinstance(each, dict) and each.get(key) is not None)
-
-
 # --- in
 
 
-def traces(lines: Iterable[bytes]) -> Iterator[Trace]:
+def traces(lines: Iterable[bytes | Repeated]) -> Iterator[Trace]:
     """Yield the traces of one file, one after the other. Raises Corrupt."""
     header: Header | None = None
     steps: list[tuple[int, Step]] = []
@@ -84,7 +76,7 @@ def traces(lines: Iterable[bytes]) -> Iterator[Trace]:
     yield _trace(header, steps, cut)
 
 
-def streams(lines: Iterable[bytes]) -> Iterator[tuple[Header, Iterator[Step]]]:
+def streams(lines: Iterable[bytes | Repeated]) -> Iterator[tuple[Header, Iterator[Step]]]:
     """Yield the header of each trace of one file with its steps. They are read as they are taken, and those that are not
     taken are passed over with the next header. Raises Corrupt."""
     headers = 0
@@ -107,15 +99,20 @@ def _stream(entries: Iterator[tuple[int, Header | Step]]) -> tuple[Header, Itera
     return header, (entry for _, entry in entries if not isinstance(entry, Header))
 
 
-def _whole(lines: Iterable[bytes]) -> Iterator[tuple[int, Header | Step]]:
+def _whole(lines: Iterable[bytes | Repeated]) -> Iterator[tuple[int, Header | Step]]:
     """Yield the entries of whole lines."""
     return ((number, entry) for number, entry in entries(lines) if entry is not None)
 
 
-def entries(lines: Iterable[bytes]) -> Iterator[tuple[int, Header | Step | None]]:
+def entries(lines: Iterable[bytes | Repeated]) -> Iterator[tuple[int, Header | Step | None]]:
     """Yield the number of each line, with the header or step that it holds; None if it was cut off. Raises Corrupt."""
     last: RendezvousState | None = None
     for number, line in enumerate(lines, 1):
+        if isinstance(line, Repeated):
+            if (step := line.step) and _is_timed(step):
+                yield number, step
+                continue
+            line = line.whole
         if len(line) <= LINE_MAX and (not line.endswith(b"\n") or line.endswith(CUT)):
             yield number, None
             continue
@@ -149,12 +146,18 @@ def decoded(line: bytes, last: RendezvousState | None) -> tuple[Header | Step, R
     for place, key in registers(data):
         last = place[key] = _state(place[key], last)
     entry: Header | Step = made(data, Header | Step)
-    if not all(-CLOCK_MAX_S < at < CLOCK_MAX_S for at in _times(entry)):
+    if not _is_timed(entry):
         raise ValueError("a time that no clock shows")
     return entry, last
 
 
-def _times(entry: Header | Step) -> tuple[float, ...]:
+def _is_timed(entry: Header | Step) -> bool:
+    """Return True if clocks show the times of this line."""
+    first, last = _times(entry)
+    return -CLOCK_MAX_S < first < CLOCK_MAX_S and -CLOCK_MAX_S < last < CLOCK_MAX_S
+
+
+def _times(entry: Header | Step) -> tuple[float, float]:
     """Return the times of a line between which all lie that anybody computes with."""
     match entry:
         case Header(now=now, wall=wall):
@@ -162,7 +165,7 @@ def _times(entry: Header | Step) -> tuple[float, ...]:
         case Worked(began_at=began_at, at=at):
             return began_at, at
         case step:
-            return (step_at(step),)
+            return (at := step_at(step)), at
 
 
 def _state(data: Any, last: RendezvousState | None) -> RendezvousState:

@@ -9,11 +9,11 @@ the types: nothing is guessed, and an unknown field is refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import attrs
 import msgspec
@@ -30,12 +30,26 @@ HANDLERS: Mapping[str, Handler] = {
 }
 
 
+Numbers: TypeAlias = Sequence[float]
+Maker: TypeAlias = Callable[[Numbers], Any]
+"""Makes a value of the numbers for its holes. Raises ValueError."""
+
+
+@frozen
+class Hole:
+    """The place of a number in JSON."""
+
+    index: int
+
+
 @frozen
 class Spelling:
     """How the values of one type are written and read. Reading raises ValueError."""
 
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
+    fill: Callable[[Any], Maker] | None = None
+    """Reads what has holes in it. None: `read` does, once they are filled."""
 
 
 def plain(value: object, kind: object) -> Any:
@@ -46,6 +60,46 @@ def plain(value: object, kind: object) -> Any:
 def made(data: object, kind: Any) -> Any:
     """Return the value of this type that JSON holds. Raises ValueError, with the reason."""
     return _spelling(kind).read(data)
+
+
+def registers(data: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the places of registers in a line, or in an ask, in the order of references: what was shown, what is restored,
+    what is written."""
+    ask = data.get("ask", data)
+    edit = ask.get("edit") if isinstance(ask, dict) else None
+    places = ((data.get("fed"), "state"), (edit, "held"), (ask, "state"))
+    return ((each, key) for each, key in places if isinstance(each, dict) and each.get(key) is not None)
+
+
+def maker(data: Any, kind: Any) -> Maker:
+    """Return what makes the values of this type that JSON with holes holds. Raises ValueError if all would be refused."""
+    return _maker(_spelling(kind), data)
+
+
+def _maker(how: Spelling, data: Any) -> Maker:
+    read = how.read
+    if type(data) is Hole:
+        index = data.index
+        return lambda numbers: read(numbers[index])
+    if not _has_hole(data):
+        value = read(data)
+        return lambda numbers: value
+    return how.fill(data) if how.fill else lambda numbers: read(_filled(data, numbers))
+
+
+def _has_hole(data: Any) -> bool:
+    if isinstance(data, dict):
+        return any(map(_has_hole, data.values()))
+    return any(map(_has_hole, data)) if isinstance(data, list) else type(data) is Hole
+
+
+def _filled(data: Any, numbers: Numbers) -> Any:
+    """Return this JSON with the numbers in its holes."""
+    if isinstance(data, dict):
+        return {name: _filled(each, numbers) for name, each in data.items()}
+    if isinstance(data, list):
+        return [_filled(each, numbers) for each in data]
+    return numbers[data.index] if type(data) is Hole else data
 
 
 @cache
@@ -60,7 +114,9 @@ def _spelling(kind: Any) -> Spelling:
             return Spelling(_as_it_is, _one_of(dict(zip(arguments, arguments, strict=True)), "one of these"))
         case origin if origin is tuple and arguments[-1] is ...:
             each = _spelling(arguments[0])
-            return Spelling(lambda values: [each.write(value) for value in values], _read_all(each, tuple))
+            return Spelling(
+                lambda values: [each.write(value) for value in values], _read_all(each, tuple), _fill_all(each)
+            )
         case origin if origin is tuple:
             return _of_tuple([_spelling(argument) for argument in arguments])
         case origin if origin is frozenset:
@@ -90,15 +146,36 @@ def _of_fields(kind: Any) -> Spelling:
         told = ((name, how.write(getattr(value, name))) for name, how in fields.items())
         return {name: data for name, data in told if data is not None}
 
-    def read(data: Any) -> Any:
+    def known(data: Any) -> Any:
         given = _is(dict, "an object")(data)
         if unknown := [name for name in given if name not in fields]:
             raise ValueError(f"{word(kind)}: {unknown[0]!r} is not known")
         if missing := [name for name in needed if name not in given]:
             raise ValueError(f"{word(kind)}: {missing[0]!r} is missing")
+        return given
+
+    def read(data: Any) -> Any:
+        given = known(data)
         return kind(**{name: how.read(given.get(name)) for name, how in fields.items()})
 
-    return Spelling(write, read)
+    def fill(data: Any) -> Maker:
+        given = known(data)
+        whole = [None if _has_hole(given.get(name)) else how.read(given.get(name)) for name, how in fields.items()]
+        makers = [
+            (place, _maker(how, given[name]))
+            for place, (name, how) in enumerate(fields.items())
+            if _has_hole(given.get(name))
+        ]
+
+        def make(numbers: Numbers) -> Any:
+            values = whole.copy()
+            for place, made in makers:
+                values[place] = made(numbers)
+            return kind(*values)
+
+        return make
+
+    return Spelling(write, read, fill)
 
 
 def word(kind: type) -> str:
@@ -115,17 +192,22 @@ def _of_union(arguments: tuple[Any, ...]) -> Spelling:
     return Spelling(
         lambda value: None if value is None else some.write(value),
         lambda data: None if data is None else some.read(data),
+        some.fill,
     )
 
 
 def _of_several(kinds: Mapping[str, Any]) -> Spelling:
     which = _one_of(kinds, f"one of {', '.join(kinds)}")
 
-    def read(data: Any) -> Any:
+    def member(data: Any) -> tuple[Any, Any]:
         given = _is(dict, "an object")(data)
-        return made({name: own for name, own in given.items() if name != IS}, which(given.get(IS)))
+        return {name: own for name, own in given.items() if name != IS}, which(given.get(IS))
 
-    return Spelling(lambda value: {IS: word(type(value)), **plain(value, type(value))}, read)
+    return Spelling(
+        lambda value: {IS: word(type(value)), **plain(value, type(value))},
+        lambda data: made(*member(data)),
+        lambda data: maker(*member(data)),
+    )
 
 
 def _of_tuple(each: list[Spelling]) -> Spelling:
@@ -141,11 +223,23 @@ def _of_mapping(key: Spelling, value: Spelling) -> Spelling:
     def read(data: Any) -> Any:
         return {key.read(name): value.read(own) for name, own in _is(dict, "an object")(data).items()}
 
-    return Spelling(lambda values: {key.write(name): value.write(own) for name, own in values.items()}, read)
+    def fill(data: Any) -> Maker:
+        makers = [(key.read(name), _maker(value, own)) for name, own in _is(dict, "an object")(data).items()]
+        return lambda numbers: {name: make(numbers) for name, make in makers}
+
+    return Spelling(lambda values: {key.write(name): value.write(own) for name, own in values.items()}, read, fill)
 
 
 def _read_all(each: Spelling, into: Callable[[list[Any]], Any]) -> Callable[[Any], Any]:
     return lambda data: into([each.read(value) for value in _is(list, "a list")(data)])
+
+
+def _fill_all(each: Spelling) -> Callable[[Any], Maker]:
+    def fill(data: Any) -> Maker:
+        makers = [_maker(each, value) for value in _is(list, "a list")(data)]
+        return lambda numbers: tuple([make(numbers) for make in makers])
+
+    return fill
 
 
 def _one_of(known: Mapping[Any, Any], what: str) -> Callable[[Any], Any]:
@@ -195,6 +289,8 @@ def _world(data: Any) -> World:
 
 def _number(data: Any) -> float:
     """Return a number, or infinity for its word: JSON has no infinity."""
+    if type(data) is float:
+        return data
     if data == "inf":
         return math.inf
     if type(data) not in (int, float):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from elastic.adapters.report.packed_lines import Shape, packed
+from elastic.adapters.report.packed_lines import packed
 from elastic.core.goodput import Kind
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.rendezvous import Limits, Settings
 from elastic.core.replay.chronicle import Checkpoints, Chronicle, Incident, Outside, Program, Spans
+from elastic.core.trace.forms import Shape
 from elastic.core.trace.lines import encoded
 from elastic.core.trace.steps import Trace
 from elastic.core.world import Endpoint, Profile

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traced import finished
 
-from elastic.adapters.report.packed_lines import KEPT_MAX, REACH, Shape, packed, unpacked
+from elastic.adapters.report.packed_lines import KEPT_MAX, REACH, packed, unpacked
 from elastic.adapters.report.trace_file import lines as lines_of
+from elastic.core.trace.forms import Form, Repeated, Shape
 from elastic.core.trace.lines import CUT, Corrupt, traces
 
 BEAT = b'{"is":"beaten","node":"b#1","sent_at":%.9f,"at":%.9f,"n":%d,"by":"\\"7,"}\n'
@@ -27,11 +28,11 @@ def written(lines: Iterable[bytes]) -> list[bytes]:
 
 
 def read(lines: Iterable[bytes]) -> list[bytes]:
-    recent: tuple[Shape, ...] = ()
+    recent: tuple[Form, ...] = ()
     made = []
     for line in lines:
-        whole, recent = unpacked(line, recent)
-        made.append(whole)
+        told, recent = unpacked(line, recent)
+        made.append(told.whole if isinstance(told, Repeated) else told)
     return made
 
 
@@ -68,6 +69,10 @@ def test_every_line_comes_back_as_it_was(shapes: list[bytes], data: st.DataObjec
         b"[1,1,2,3,4]\n",
         b"[1,1,2]\n",
         b"[1,1,2,x]\n",
+        b'[1,1,2,"3"]\n',
+        b"[1,1,2,true]\n",
+        b"[1,1,2,[3]]\n",
+        b"[1.0,1,2,3]\n",
         b"[1,1,2,3]",
         b"[-1,1,2,3]\n",
         b"[]\n",
