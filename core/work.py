@@ -99,6 +99,11 @@ class Worked:
             raise ValueError(f"a worker's work: {wrong}")
 
 
+def busy_s(work: Worked) -> float:
+    """Return for how many seconds this worker was busy."""
+    return sum(seconds for _, seconds in work.spans)
+
+
 def told(life: Worked, said: Said) -> Worked:
     """Return this life with what its page says, as far as that can be true."""
     spans, saved = _spans(said, life), _saves(said, life)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ..values import evolve, frozen
-from ..work import OTHER, Mark, Worked
+from ..work import OTHER, Mark, Worked, busy_s
 from ..world import Node
 from .entries import BUCKETS, Kind, Piece, Reason, micros
 
@@ -104,11 +104,7 @@ def _only_again(work: Worked) -> bool:
 
 
 def _busiest(work: Worked) -> tuple[float, int]:
-    return _total(work), -work.rank
-
-
-def _total(work: Worked) -> float:
-    return sum(seconds for _, seconds in work.spans)
+    return busy_s(work), -work.rank
 
 
 @frozen
@@ -176,7 +172,7 @@ def _shares(run: Run) -> tuple[int, ...]:
     and after it."""
     if (work := run.tally.pace) is None:
         return 0, 0, 0, 0
-    end = Mark(busy_s=_total(work))
+    end = Mark(busy_s=busy_s(work))
     first = work.first or (end if run.is_short else Mark())
     last = work.last or end
     passed = work.passed or (last if _only_again(work) else first)

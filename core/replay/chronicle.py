@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import reduce
+from itertools import chain
 
 from attrs import define, field
 
@@ -52,7 +53,7 @@ from ..rendezvous import Gather, Linked, Look, Observe, Propose, RendezvousState
 from ..rendezvous.exchange import ANSWERS, UNANSWERED
 from ..trace.steps import Asked, HangEnd, Header, Started, Step, Stepped, Trace, Working, step_at
 from ..values import evolve, frozen
-from ..work import OTHER, Worked
+from ..work import OTHER, Mark, Saves, Worked, busy_s
 from ..world import Ending, Node, Profile, Why
 
 QUESTIONS = (Write, Look, Observe, Propose, Gather)
@@ -157,9 +158,9 @@ class Checkpoints:
     every_s: float
     """From one save to the next; to the first from the first progress."""
     stop_s: float
-    """How long a save stops the training: the busy span `checkpoint` of the workers that told of it."""
+    """How long a save stops the training: the longest busy span `checkpoint` of a node's workers that told of it."""
     busy_s: float
-    """The time that a save adds to that span of any worker: others may not have it."""
+    """The time that a save adds to that span of the busiest worker of any node: others may not have it."""
 
 
 @frozen
@@ -173,7 +174,7 @@ class Program:
     last: int | None = None
     """The last step of the workers that succeeded."""
     busy: tuple[tuple[str, float], ...] = ()
-    """The share of the time of a run, by the name of its busy spans."""
+    """The share of the time of a run, by the name of the busy spans of its busiest worker."""
     busy_before: float = 0.0
     """The share of the time before the first progress in which it was busy."""
     checkpoints: Checkpoints | None = None
@@ -298,7 +299,10 @@ def _refuse(agents: Sequence[_Agent]) -> None:
         machine = header.machine
         assert isinstance(machine, Working)
         if machine.settings.alone is not None:
-            raise ValueError(f"{header.node}: workers that restart alone are not run again")
+            raise ValueError(
+                f"{header.node}: its workers restart alone (--restart-scope=rank), and no trace tells which others wait "
+                "meanwhile, so the job is not run again; record one with --restart-scope=group"
+            )
         if header.profile.local_world_size != first.profile.local_world_size or header.profile.party:
             raise ValueError(f"{header.node}: nodes of several sizes, or of parties, are not run again")
         if not math.isinf(machine.settings.barrier_timeout):
@@ -336,6 +340,16 @@ class _Run:
     @property
     def steps(self) -> list[Worked]:
         return [work for work in self.own if work.step is not None]
+
+    @property
+    def saving(self) -> list[tuple[Worked, Mark, Saves]]:
+        """The workers that told of steps and of saves, each with its first progress and its saves."""
+        return [(work, work.first, work.saved) for work in self.steps if work.first and work.saved]
+
+    @property
+    def busiest(self) -> Worked | None:
+        """The worker that was busy longest: the others wait for it, so the node was busy as it was."""
+        return max(self.own, key=lambda work: (busy_s(work), -work.rank), default=None)
 
     def ran_until(self, at: float) -> float:
         return max(0.0, (at if self.end_at is None else self.end_at) - (self.exec_at or self.start_at))
@@ -691,11 +705,12 @@ def _program(agents: Sequence[_Agent]) -> Program:
     last = max((work.step or 0 for run in runs if run.succeeded for work in run.steps), default=None)
     first = min((work.first_step for work in steps if work.first_step is not None), default=None)
     hangs = {failure.round for agent in agents for failure in agent.failures if failure.hung}
-    busy, total = dict[str, float](), sum(_lived(work, work.round in hangs) for work in works)
-    for work in works:
+    paces = [work for run in runs if (work := run.busiest)]
+    busy, total = dict[str, float](), sum(_lived(work, work.round in hangs) for work in paces)
+    for work in paces:
         for name, seconds in work.spans:
             busy[name or OTHER] = busy.get(name or OTHER, 0.0) + seconds
-    before = [(work.first.busy_s, work.first.at - work.began_at) for work in works if work.first]
+    before = [(work.first.busy_s, work.first.at - work.began_at) for work in paces if work.first]
     spent = sum(span for _, span in before)
     return Program(
         any(work.first for work in works),
@@ -703,20 +718,26 @@ def _program(agents: Sequence[_Agent]) -> Program:
         last,
         tuple((name, seconds / total) for name, seconds in sorted(busy.items())) if total else (),
         sum(seconds for seconds, _ in before) / spent if spent else 0.0,
-        _checkpoints(works),
+        _checkpoints(runs),
     )
 
 
-def _checkpoints(works: Sequence[Worked]) -> Checkpoints | None:
-    """Return how often the program saves, and what a save takes; None if no worker that tells its steps told of one."""
-    told = [(work, work.saved, work.first) for work in works if work.saved and work.first and work.step is not None]
-    saves, in_round = sum(saved.number for _, saved, _ in told), dict[int, int]()
-    for work, saved, _ in told:
-        in_round[work.round] = max(in_round.get(work.round, 0), saved.number)
-    if not (span := sum(max(saved.at - first.at, 0.0) for _, saved, first in told)):
+def _checkpoints(runs: Sequence[_Run]) -> Checkpoints | None:
+    """Return how often the program saves, and what a save takes; None if no worker that tells its steps told of one after
+    its first progress."""
+    told, in_round = [run.saving for run in runs if run.saving], dict[int, int]()
+    for teller, _, saved in chain.from_iterable(told):
+        in_round[teller.round] = max(in_round.get(teller.round, 0), saved.number)
+    if not (span := sum(max(max(saved.at - first.at, 0.0) for _, first, saved in run) for run in told)):
         return None
-    stopped, of_all = sum(_saving_s(work) for work, _, _ in told), sum(map(_saving_s, works))
-    return Checkpoints(span / saves, stopped / saves, of_all / sum(in_round.get(work.round, 0) for work in works))
+    saves = sum(max(saved.number for _, _, saved in run) for run in told)
+    stopped = sum(max(_saving_s(work) for work, _, _ in run) for run in told)
+    paces = [work for run in runs if (work := run.busiest)]
+    return Checkpoints(
+        span / saves,
+        stopped / saves,
+        sum(map(_saving_s, paces)) / sum(in_round.get(work.round, 0) for work in paces),
+    )
 
 
 def _saving_s(work: Worked) -> float:

@@ -205,7 +205,8 @@ def _are_possible(chronicle: Chronicle, supposed: Supposition) -> None:
         return
     if known is None:
         raise ValueError(
-            "no trace holds a save, which the program tells by elastic.progress(step) and elastic.saved(step)"
+            "no worker told of a save after its first progress; in the program call elastic.progress(step=n) after each "
+            "step, and elastic.saved(step=n) after each save"
         )
     if not min(every_s, known.every_s) >= SAVE_EVERY_LEAST_S:
         raise ValueError(
@@ -355,7 +356,10 @@ class Stage:
 def setting_of(chronicle: Chronicle, supposed: Supposition, seed: int) -> Setting:
     """Return the world of this job. Raises ValueError."""
     if chronicle.rendezvous.limits.segment:
-        raise ValueError(f"worlds of whole segments ({chronicle.rendezvous.limits.option}) are not run again")
+        raise ValueError(
+            f"{chronicle.rendezvous.limits.option}: simulated nodes do not have the labels of the recorded ones, so nothing "
+            "tells which of them make a whole segment; `elastic goodput` tells what this job lost"
+        )
     settings, group, limit = (
         _rendezvous(chronicle, supposed),
         _group(chronicle, supposed),

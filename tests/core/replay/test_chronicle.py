@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from recorded import PROGRAM, SPANS, fails, job
+from recorded import PROGRAM, SAVES, SPANS, fails, job
 from traced import finished
 from traced_calls import called_again
 
@@ -16,10 +16,12 @@ from elastic.core import sim
 from elastic.core.goodput import Kind
 from elastic.core.group import Alone
 from elastic.core.rendezvous import Limits, Settings
-from elastic.core.replay import Incident, Outside, told
+from elastic.core.replay import Chronicle, Incident, Outside, told
+from elastic.core.replay.chronicle import Program
+from elastic.core.sim.what_if import AS_RECORDED
 from elastic.core.trace.steps import HangEnd, Header, Started, Step, Trace, Working, step_at
 from elastic.core.work import Mark, Worked
-from elastic.core.world import Party
+from elastic.core.world import Endpoint, Party, Profile
 
 WRITTEN = sim.record(job(fails(5.0), until=30.0))
 
@@ -98,6 +100,40 @@ def test_the_share_of_busy_time_is_that_of_the_time_in_which_workers_did_anythin
     assert share == pytest.approx(0.1, rel=0.05)
 
 
+def idle(work: Worked) -> Worked:
+    """Return the same worker, which was never busy."""
+    first, passed, last = (mark and Mark(mark.at) for mark in (work.first, work.passed, work.last))
+    return evolve(work, spans=(), first=first, passed=passed, last=last)
+
+
+def by_two_workers(program: Program, setting: sim.Supposition = AS_RECORDED) -> tuple[Chronicle, Chronicle]:
+    """Return what the traces of a job with two workers a node tell; and what they would tell if one was never busy."""
+    two = evolve(job(fails(30.0), program=program), profile=Profile(Endpoint("north", 1), 2, link_port=1))
+    written = sim.record(two, setting)
+    others = [
+        [idle(step) if isinstance(step, Worked) and step.rank % 2 else step for step in trace.steps]
+        for trace in written
+    ]
+    return told(written), told(
+        [evolve(trace, steps=tuple(steps)) for trace, steps in zip(written, others, strict=True)]
+    )
+
+
+def test_a_node_is_as_busy_as_the_busiest_of_its_workers() -> None:
+    """Its account has it like this, because the others wait for that one. So the job is as busy when it runs again."""
+    both, lone = by_two_workers(evolve(PROGRAM, busy=(("evaluation", 0.2),), busy_before=0.1))
+    assert lone.recorded == pytest.approx(both.recorded, rel=0.01)
+    assert dict(lone.program.busy) == pytest.approx(dict(both.program.busy))
+    assert lone.program.busy_before == pytest.approx(both.program.busy_before)
+    recorded = sum(micros for (bucket, _), micros in lone.recorded.items() if bucket == "evaluation")
+    assert sim.what_if(lone, seeds=1).mean("evaluation")[0] == pytest.approx(recorded, rel=0.05)
+
+
+def test_a_save_takes_what_it_takes_the_busiest_of_the_workers_of_a_node() -> None:
+    both, lone = by_two_workers(SAVES, sim.Supposition(checkpoint_every=10.0))
+    assert lone.program.checkpoints == both.program.checkpoints
+
+
 def test_first_starts_and_later_ones_are_told_apart() -> None:
     for spans in told(RESTARTED).spans.values():
         assert len(spans.execs) == 1 and len(spans.reexecs) == 2
@@ -114,7 +150,7 @@ def group(**what: Any) -> Callable[[Header], Header]:
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        (group(alone=Alone(3)), "workers that restart alone are not run again"),
+        (group(alone=Alone(3)), "its workers restart alone (--restart-scope=rank), and no trace tells"),
         (group(barrier_timeout=5.0), "an exit barrier that ends is not run again"),
         (group(grace=9.0), "has other settings than a#1"),
         (lambda head: evolve(head, profile=evolve(head.profile, local_world_size=2)), "nodes of several sizes"),

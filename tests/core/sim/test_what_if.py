@@ -235,7 +235,7 @@ def test_what_cannot_be_supposed_is_refused() -> None:
         supposed(LOST, nodes=Limits(3, 3))
     racks = evolve(LOST.rendezvous, limits=Limits(2, 2, node_unit=2, segment="rack"))
     for nodes in (None, Limits(1, 2)):
-        with pytest.raises(ValueError, match=r"worlds of whole segments .--nnodes=2:2 --segment=rack:2. are not run"):
+        with pytest.raises(ValueError, match=r"--nnodes=2:2 --segment=rack:2: simulated nodes do not have the labels"):
             supposed(evolve(LOST, rendezvous=racks), nodes=nodes)
 
 
@@ -348,7 +348,7 @@ def test_a_save_takes_time_and_is_whole_when_that_is_over() -> None:
 @pytest.mark.parametrize(
     ("program", "every_s", "complaint"),
     [
-        (PROGRAM, 5.0, "no trace holds a save, which the program tells by elastic.progress"),
+        (PROGRAM, 5.0, "no worker told of a save after its first progress; in the program call elastic.progress"),
         (SAVES, 0.5, r"a save each 0\.5 s: one takes 0\.5 s \(recorded: one each 10 s\)"),
         (evolve(SAVES, checkpoints=Checkpoints(2.0, 2.0, 2.0)), 5.0, "a save each 5 s: one takes 2 s"),
         *[
