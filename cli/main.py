@@ -29,11 +29,24 @@ def main() -> None:
 def _load() -> None:
     """Import the program while nothing collects garbage, and freeze it: saves 8 ms at the start and 12 ms at the end."""
     gc.disable()
+    _load_msgspec()
     import_module(".root", __package__)
     if sys.argv[1:2] == ["launch"]:  # the others need no agent
         import_module(".launch", __package__)
     gc.freeze()
     gc.enable()
+
+
+def _load_msgspec() -> None:
+    """Import msgspec without typing_extensions, which it takes in place of typing where it finds it, as beside torch: saves
+    a tenth of the imports. Our types need nothing of it. No other thread runs yet that could miss it."""
+    if "typing_extensions" in sys.modules:
+        return
+    sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # so its import fails
+    try:
+        import_module("msgspec")
+    finally:
+        del sys.modules["typing_extensions"]
 
 
 def _fill_standard_streams() -> None:

@@ -11,12 +11,11 @@ import re
 from collections.abc import Mapping
 
 from ..adapters.store.tcpstore.wire import Address
-from .hostlist import hosts
 from .mistakes import Mistake
 from .values import HOST_MAX
 
-NUMBER = re.compile(r"[0-9]{1,15}")
-_TASKS = re.compile(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?")
+NUMBER = r"[0-9]{1,15}"
+_TASKS = r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?"
 """This matches an entry of SLURM_STEP_TASKS_PER_NODE, which is like `8(x2),1`: tasks, and how many nodes have them."""
 PORTS = range(20_000, 30_000)
 """Below those that the kernel gives away. Jobs that share a node seldom have one port."""
@@ -64,7 +63,7 @@ def crowd(environment: Mapping[str, str], max_nodes: int, workers: int) -> str:
 
 def _tasks_here(environment: Mapping[str, str]) -> int:
     """Return how many tasks of this step are on this node; 0 outside of a step."""
-    runs = [_TASKS.fullmatch(each) for each in environment.get("SLURM_STEP_TASKS_PER_NODE", "").split(",")]
+    runs = [re.fullmatch(_TASKS, each) for each in environment.get("SLURM_STEP_TASKS_PER_NODE", "").split(",")]
     place = _number(environment, "SLURM_NODEID") or 0
     for run in runs:
         if run is None:
@@ -96,6 +95,8 @@ def _step(environment: Mapping[str, str]) -> int:
 def _hosts(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
     text = environment.get(name, "")
     try:
+        from .hostlist import hosts  # few launches run under Slurm
+
         found = hosts(text) if text else ()
         if any(len(host) > HOST_MAX for host in found[:1]):
             raise ValueError(f"a host has at most {HOST_MAX} characters")
@@ -106,4 +107,4 @@ def _hosts(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 def _number(environment: Mapping[str, str], name: str) -> int | None:
     text = environment.get(name, "")
-    return int(text) if NUMBER.fullmatch(text) else None
+    return int(text) if re.fullmatch(NUMBER, text) else None

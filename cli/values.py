@@ -22,14 +22,14 @@ from .mistakes import Mistake
 from .render.text import say
 
 SCHEMES = ("etcd", "http", "https")
-ENDPOINT = re.compile(r"(?P<host>\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?")
+ENDPOINT = r"(?P<host>\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?"
 DIGITS_MAX = 20
 """A number with more digits than this is too large for every option."""
 FILE_NAME_MAX = 255
 HOST_MAX = 240
 """Characters of a host's name. A suffix that tells several agents of a host apart still fits behind it."""
 STANDBYS_MAX = 1024
-LABEL = re.compile(r"[A-Za-z0-9_./-]{1,64}")
+LABEL = r"[A-Za-z0-9_./-]{1,64}"
 OWN_LABELS_MAX = 16
 """The wrapper's ranks have labels of their own besides these."""
 RANK_KEYS_MAX = 3
@@ -134,7 +134,7 @@ def nodes(text: str) -> Limits:
 def segment(text: str) -> tuple[str, int]:
     """Read `LABEL:N`: a label's name, and how many nodes a segment has."""
     label, _, size = text.strip().rpartition(":")
-    if not LABEL.fullmatch(label) or not re.fullmatch(r"\d+", size):
+    if not re.fullmatch(LABEL, label) or not re.fullmatch(r"\d+", size):
         raise ValueError("write LABEL:N, like rack:2: the label, and how many nodes with one value of it are a segment")
     if label in (NODE_RANK, RANK_POLICY):
         raise ValueError(f"{label} is no label of --labels; write another one, like rack:{size}")
@@ -198,7 +198,7 @@ def labels(text: str) -> tuple[tuple[str, str], ...]:
     """Read `rack=r7,zone=b`; nothing for none."""
     pairs = [each.strip().partition("=") for each in text.split(",")] if text.strip() else []
     for key, _, value in pairs:
-        if not LABEL.fullmatch(key) or not value or len(value) > NAME_MAX or not value.isprintable():
+        if not re.fullmatch(LABEL, key) or not value or len(value) > NAME_MAX or not value.isprintable():
             raise ValueError(
                 "write NAME=VALUE with commas between, like rack=r7,zone=b; names of letters, digits and _-./"
             )
@@ -216,7 +216,7 @@ def rank_policy(text: str) -> tuple[str, ...]:
         return ()
     found = re.fullmatch(r"group_by\((.*)\)", text.strip())
     keys = tuple(key.strip() for key in found[1].split(",")) if found else ()
-    if not keys or not all(LABEL.fullmatch(key) for key in keys):
+    if not keys or not all(re.fullmatch(LABEL, key) for key in keys):
         raise ValueError("write group_by(KEY), like group_by(rack) or group_by(zone,rack)")
     if len(set(keys)) < len(keys) or len(keys) > RANK_KEYS_MAX:
         raise ValueError(f"write each key once, and {RANK_KEYS_MAX} at most")
@@ -484,7 +484,7 @@ def endpoint(text: str) -> tuple[str, int | None] | None:
     """Read `host`, `host:port`, `[v6]` or `[v6]:port`; None if the text is empty."""
     if not text.strip():
         return None
-    match = ENDPOINT.fullmatch(text.strip())
+    match = re.fullmatch(ENDPOINT, text.strip())
     if not match or int(match["port"] or 0) > 65_535:
         raise ValueError("write HOST or HOST:PORT, port 0 to 65535, an IPv6 address in brackets")
     return _name_of_host(match["host"].strip("[]")), int(match["port"]) if match["port"] else None

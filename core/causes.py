@@ -66,8 +66,7 @@ NCCL = (
 )
 WRAPPER = (Echo("wrapper: another rank's key", r"\brank \S+: a key of rank_assignment raised\b", "elastic 0.3"),)
 ECHOES = (*GLOO, *TCPSTORE, *NCCL, *WRAPPER)
-_PATTERNS = tuple((echo.name, re.compile(echo.words)) for echo in ECHOES)
-_CHAINED = re.compile(
+_CHAINED = (
     r"\n(?:During handling of the above exception, another exception occurred"
     r"|The above exception was the direct cause of the following exception):\n"
 )
@@ -81,8 +80,8 @@ def echo_of(text: str, exit_code: int | None) -> str:
     """
     if exit_code is not None and exit_code < 0 and exit_code != -SIGABRT:
         return ""
-    first = _CHAINED.split(text, maxsplit=1)[0]
-    return next((name for name, pattern in _PATTERNS if pattern.search(first)), "")
+    first = re.split(_CHAINED, text, maxsplit=1)[0]
+    return next((echo.name for echo in ECHOES if re.search(echo.words, first)), "")
 
 
 def echo(fault: Fault) -> str:
@@ -101,7 +100,7 @@ def echo(fault: Fault) -> str:
 
 def _first_raised(fault: Fault) -> str:
     """Return the text of the exception that was raised first: the last one, unless others were handled meanwhile."""
-    return fault.callstack if _CHAINED.search(fault.callstack) else fault.message
+    return fault.callstack if re.search(_CHAINED, fault.callstack) else fault.message
 
 
 @frozen

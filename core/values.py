@@ -119,7 +119,7 @@ class _Attribute:
 
     __slots__ = ("default", "init", "metadata", "name")
 
-    def __init__(self, name: str, field: _Field, given: Any) -> None:
+    def __init__(self, name: str, field: _Field, given: Any = _NOTHING) -> None:
         self.name, self.init, self.metadata = name, field.init, field.metadata
         self.default = given if field is _PLAIN else field._default
 
@@ -128,11 +128,14 @@ class _Attributes:
     """Gives `attrs.fields` the attributes that attrs makes of the class as it was written."""
 
     def __init__(self, given: type[Any], fields: Mapping[str, _Field]) -> None:
-        self.given = given
-        self.written = tuple(
-            [_Attribute(name, field, given.__dict__.get(name, _NOTHING)) for name, field in fields.items()]
-        )
+        self.given, self._fields = given, fields
         self._attributes: Any = None
+
+    @property
+    def written(self) -> tuple[_Attribute, ...]:
+        """The fields as they were written."""
+        own = self.given.__dict__
+        return tuple([_Attribute(name, field, own.get(name, _NOTHING)) for name, field in self._fields.items()])
 
     def __get__(self, value: object, owner: type[Any]) -> Any:
         if self._attributes is None:
@@ -174,20 +177,23 @@ def _struct(given: type[Any], eq: bool, repr: bool = True, kw_only: bool = False
     own = given.__dict__
     kinds = {name: kind for name, kind in given.__annotations__.items() if "ClassVar" not in str(kind)}
     fields = {name: _field(own.get(name)) for name in kinds}
-    at_birth = sorted(fields, key=lambda name: not fields[name].init)
-    namespace = {name: value for name, value in own.items() if name not in _LEFT and fields.get(name, _PLAIN) is _PLAIN}
-    namespace |= {name: default for name, field in fields.items() if (default := _default(field)) is not _NOTHING}
-    namespace["__annotations__"] = {name: kinds[name] for name in at_birth}
-    namespace["__attrs_attrs__"] = attributes = _Attributes(given, fields)
-    if steps := list(_steps(given, attributes, fields)):
+    told = {name: field for name, field in fields.items() if field is not _PLAIN}
+    namespace = {name: value for name, value in own.items() if name not in _LEFT and name not in told}
+    namespace |= {name: default for name, field in told.items() if (default := _default(field)) is not _NOTHING}
+    if any(not field.init for field in told.values()):
+        kinds = {name: kinds[name] for name in sorted(fields, key=lambda name: not fields[name].init)}
+    namespace["__annotations__"] = kinds
+    namespace["__attrs_attrs__"] = _Attributes(given, fields)
+    if steps := list(_steps(given, told)):
         namespace["__post_init__"] = _post_init(steps)
     if not repr:
         namespace["__repr__"] = object.__repr__
-    elif any(field.repr is not True for field in fields.values()):
+    elif any(field.repr is not True for field in told.values()):
         namespace.setdefault("__repr__", _shown_by(fields))
-    compared = {name: field.eq if callable(field.eq) else None for name, field in fields.items() if field.eq}
-    if eq and (len(compared) < len(fields) or any(compared.values())):
-        equals, hashes = _compared_by(compared)
+    if eq and any(field.eq is not True for field in told.values()):
+        equals, hashes = _compared_by(
+            {name: field.eq if callable(field.eq) else None for name, field in fields.items() if field.eq}
+        )
         namespace.setdefault("__eq__", equals)
         namespace.setdefault("__hash__", hashes)
     if is_own := "__eq__" in namespace:
@@ -226,16 +232,16 @@ def _default(field: _Field) -> Any:
     return msgspec.field(default_factory=field.factory) if field.factory else field._default
 
 
-def _steps(given: type[Any], attributes: _Attributes, fields: Mapping[str, _Field]) -> Iterator[_Step]:
+def _steps(given: type[Any], fields: Mapping[str, _Field]) -> Iterator[_Step]:
     """Yield what is done to a value when its fields are set, in the order of attrs."""
     for name, field in fields.items():
         if field.is_made:
             yield _defaulted(name, field.factory or partial(_same, field._default), field.takes_self, not field.init)
         if field.converter:
             yield _converted(name, field.converter)
-    for attribute in attributes.written:
-        if check := fields[attribute.name]._validator:
-            yield _validated(attribute, check)
+    for name, field in fields.items():
+        if field._validator:
+            yield _validated(_Attribute(name, field), field._validator)
     if own := given.__dict__.get("__attrs_post_init__"):
         yield own
 

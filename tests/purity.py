@@ -47,6 +47,7 @@ PAST_THE_FREEZE = frozenset("__setattr__ __delattr__ __setstate__ __dict__".spli
 WRITERS = frozenset("setattr delattr force_setattr vars cached_property".split())
 ALLOWED: Mapping[tuple[str, str], str] = {
     ("values.py", "names given.__dict__"): "a class that is being made is asked what it defines itself",
+    ("values.py", "names self.given.__dict__"): "and what it defines itself is told on",
     ("values.py", "names cls.__dict__"): "and a class that was made, what was written of its fields",
     ("values.py", "names setattr"): "a class that attrs is to make gets the fields of attrs",
     ("properties/law.py", "names vars"): "the laws of a module are read in the order in which they stand there",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING
 
+from ...core.causes import echo_of
 from ..clock import Clock
 from ..workers.messages.pages import put_before, read_step, take_page
 from ..workers.messages.progress import VARIABLE
@@ -83,6 +84,8 @@ class WorkRecords:
     def get_ready() -> None:
         """Load what the end of a worker takes. While workers run there is time for it, and at a restart there is not."""
         from ...core import work  # noqa: F401
+
+        echo_of("", None)  # Python keeps the patterns that it compiles here
 
     def ended(self, exit: Exit) -> None:
         """Write down what this worker came to. One that never ran came to nothing. A host that cannot load what this takes

@@ -57,11 +57,11 @@ def time_of_day(when: str, after_s: float = 0.0) -> str:
 
 def coloured(text: str) -> str:
     """Return the text with FAILED in red and `lost` in yellow, for a terminal."""
-    return _MARKED.sub(lambda found: f"\x1b[{_COLOURS[found[0]]}m{found[0]}\x1b[0m", text)
+    return re.sub(_MARKED, lambda found: f"\x1b[{_COLOURS[found[0]]}m{found[0]}\x1b[0m", text)
 
 
 _COLOURS = {"FAILED": 31, "lost": 33}
-_MARKED = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
+_MARKED = rf"\b({'|'.join(_COLOURS)})\b"
 
 
 class CannotPrint(Exception):
