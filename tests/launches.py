@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import select
 import signal
 import subprocess
@@ -39,6 +40,9 @@ class Told:
     words: str
 
 
+_ACCOUNT = re.compile(r"  (this node|all nodes) {5}\d")
+
+
 @frozen
 class Ended:
     """How the command ended. `code` is subprocess's: negative for a signal."""
@@ -49,8 +53,11 @@ class Ended:
 
     @property
     def lines(self) -> list[str]:
-        """What the launcher said of itself, without the clock."""
-        return [line.partition("elastic  ")[2] or line for line in self.err.splitlines()]
+        """What the launcher said of itself, without the clock, and without where a job of over a minute spent its time: its
+        last rows, which appear only if the host stands still for long."""
+        lines = [line.partition("elastic  ")[2] or line for line in self.err.splitlines()]
+        account = next((row for row, line in enumerate(lines) if _ACCOUNT.match(line)), None)
+        return lines[:account]
 
 
 @define

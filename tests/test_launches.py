@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from launches import launcher
+from launches import Ended, launcher
 
 WRITES_WITHOUT_END = """
 import os, stage, subprocess
@@ -24,3 +24,10 @@ def test_words_are_heard_though_somebody_else_never_stops_writing(tmp_path: Path
     with launcher(tmp_path) as start:
         running = start.command(sys.executable, "-c", WRITES_WITHOUT_END)
         assert [each.words for _ in range(9) for each in running.hears(1)] == [str(number) for number in range(9)]
+
+
+def test_where_the_time_of_a_slow_job_went_is_not_among_the_lines() -> None:
+    went_well = "all 2 workers succeeded · 1 restart, 104.0 s"
+    account = "  this node     93.5 % running · 4.2 % stopping of 1 min 46 s\n  all nodes     93.5 % running\n                too\n"
+    assert Ended(0, "", f"00:37:51 elastic  begins\n00:38:18 elastic  {went_well}\n{account}").lines == ["begins", went_well]
+    assert Ended(0, "", f"00:38:18 elastic  {went_well}\n").lines == [went_well]
