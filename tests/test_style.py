@@ -43,7 +43,7 @@ FIELDS = {
     "core/sim/calls/call_world.py Rank": 24,
     "core/sim/recoveries.py Recoveries": 22,
     "core/sim/simulated_store.py Store": 16,
-    "core/sim/story.py Setting": 43,
+    "core/sim/story.py Setting": 38,
     "core/sim/witness.py Witness": 19,
     "core/world.py Fault": 19,
 }

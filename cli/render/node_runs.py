@@ -258,8 +258,8 @@ def stem(number: str, run: int) -> str:
 
 def title(run: Run, number: int | None, seed: int) -> str:
     which = f"run {number:,} of seed {seed:#x}" if number is not None else "a story"
-    setting = run.story.setting
-    return f"{which} · {setting.nodes} nodes, {setting.min} to {setting.max} in a world"
+    nodes, limits = run.story.setting.nodes, run.story.setting.limits
+    return f"{which} · {nodes} nodes, {limits.min_nodes} to {limits.max_nodes} in a world"
 
 
 # --- for programs

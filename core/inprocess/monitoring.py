@@ -17,6 +17,7 @@ from typing import TypeAlias, assert_never
 from ..backoff import pause_s
 from ..values import evolve, frozen
 from .progress_limits import stood_still
+from .settings import Settings
 from .state import FIRST_PAUSE_S, LONGEST_PAUSE_S, Call
 
 
@@ -36,6 +37,16 @@ class Rules:
     """How long the monitor tries to tell the register."""
     replace_s: float = 0.0
     """How long the seat of a process that was killed is kept for the process that replaces it."""
+
+
+def rules_of(settings: Settings) -> Rules:
+    """Return the rules of the monitor beside a call with these settings."""
+    return Rules(
+        unwind_s=settings.unwind_timeout,
+        grace_s=settings.termination_grace_time,
+        leave_s=settings.leave_timeout,
+        replace_s=settings.replace_wait,
+    )
 
 
 class Bye(IntEnum):

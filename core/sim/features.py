@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from attrs import evolve
-
+from ..rendezvous import Limits
 from ..values import frozen
 from .chance import Choose, one
 from .story import Setting
@@ -28,16 +27,16 @@ def _nothing(choose: Choose, setting: Setting) -> Mapping[str, Any]:
 
 @frozen
 class Feature:
-    """One feature: a field of the setting that has one of these values."""
+    """One feature: a word of the setting that has one of these values."""
 
     one_in: int
     """One world in this many has it."""
-    field: str
+    word: str
     values: tuple[float, ...]
     more: Callable[[Choose, Setting], Mapping[str, Any]] = _nothing
-    """What other fields are, in a setting that gets it."""
+    """What other words say, in a setting that gets it."""
     without: tuple[float, ...] = (0,)
-    """The values of the field in settings without it."""
+    """The values of the word in settings without it."""
     plain: bool = False
     """Worlds have it too whose runs leave out kinds of faults."""
     needs: str = ""
@@ -46,22 +45,26 @@ class Feature:
     """It changes how many nodes a round may have. It is not drawn where the user has said that."""
 
     def is_of(self, setting: Setting) -> bool:
-        return getattr(setting, self.field) not in self.without
+        return setting.value(self.word) not in self.without
 
     def given(self, choose: Choose, setting: Setting) -> Setting:
         """Return this setting with the feature."""
-        return evolve(setting, **{self.field: one(choose, self.values), **self.more(choose, setting)})
+        return setting.but(**{self.word: one(choose, self.values), **self.more(choose, setting)})
 
 
 def _targeted(choose: Choose, setting: Setting) -> Mapping[str, Any]:
-    return {"first_target": setting.min + choose(setting.max - setting.min + 1)}
+    limits = setting.limits
+    return {"first_target": limits.min_nodes + choose(limits.max_nodes - limits.min_nodes + 1)}
 
 
 def _in_units(choose: Choose, setting: Setting) -> Mapping[str, Any]:
     """Draw the unit, with a minimum and a maximum of whole units that this many nodes can make."""
     unit = min(one(choose, (2, 2, 3)), setting.nodes)
-    least = max(setting.min // unit, 1) * unit
-    return {"unit": unit, "min": least, "max": max(-(-setting.max // unit) * unit, least)}
+    return {"unit": unit, **_whole(setting.limits, unit, max(setting.limits.min_nodes // unit, 1) * unit)}
+
+
+def _whole(limits: Limits, unit: int, least: int) -> Mapping[str, int]:
+    return {"min": least, "max": max(-(-limits.max_nodes // unit) * unit, least)}
 
 
 def _in_segments(choose: Choose, setting: Setting) -> Mapping[str, Any]:
@@ -69,15 +72,16 @@ def _in_segments(choose: Choose, setting: Setting) -> Mapping[str, Any]:
     racks = min(one(choose, (2, 2, 3)), setting.nodes // 2)
     if not racks:
         return {"racks": 0}
-    unit = min(setting.unit if setting.unit > 1 else one(choose, (2, 2, 3)), setting.nodes // racks)
+    unit = setting.limits.node_unit
+    unit = min(unit if unit > 1 else one(choose, (2, 2, 3)), setting.nodes // racks)
     whole = sum(-((each - setting.nodes) // racks) // unit * unit for each in range(racks))
-    least = min(max(setting.min // unit, 1) * unit, whole)
-    return {"racks": racks, "unit": unit, "min": least, "max": max(-(-setting.max // unit) * unit, least)}
+    least = min(max(setting.limits.min_nodes // unit, 1) * unit, whole)
+    return {"racks": racks, "unit": unit, **_whole(setting.limits, unit, least)}
 
 
 def _strictly(choose: Choose, setting: Setting) -> Mapping[str, Any]:
     """Draw the window of the failures, with restarts enough for them, and if a node that fails too often leaves."""
-    return {"window": one(choose, (8.0, 30.0)), "restarts": max(setting.restarts, 3), "leaves": choose(2)}
+    return {"window": one(choose, (8.0, 30.0)), "restarts": max(setting.limits.max_restarts, 3), "leaves": choose(2)}
 
 
 def _alone(choose: Choose, setting: Setting) -> Mapping[str, Any]:
@@ -87,7 +91,7 @@ def _alone(choose: Choose, setting: Setting) -> Mapping[str, Any]:
 
 def _circling(choose: Choose, setting: Setting) -> Mapping[str, Any]:
     """Draw if failures count, too."""
-    return {"counts_failures": choose(2)}
+    return {"counts_failures": choose(2) == 1}
 
 
 def _slowly(choose: Choose, setting: Setting) -> Mapping[str, Any]:

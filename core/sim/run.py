@@ -123,7 +123,7 @@ def patience(setting: Setting) -> float:
         setting.upscale,
         2 * setting.longest_grace,
         4 * ANSWER_TIMEOUT_S,
-        setting.rendezvous.progress_after if setting.give_up else 0.0,
+        setting.rendezvous.progress_after if setting.limits.give_up_after else 0.0,
     )
     return SETTLE_ROUNDS * (sum(spans) + setting.barrier)
 

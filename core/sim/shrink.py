@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, combinations, pairwise, takewhile
 
-from attrs import fields
-
 from ..values import evolve
 from .kinds import Kind
 from .run import Run, tell
-from .story import QUICK, SPAN_MAX, Operation, Setting, Story, slot
+from .story import QUICK, SPAN_MAX, WORDS, Operation, Setting, Story, slot
 
 TRIES = 3_000
 PAIRS_MAX = 24
@@ -88,36 +86,36 @@ def _merged(story: Story) -> Iterator[Story]:
 
 def _in_fewer_nodes(story: Story) -> Iterator[Story]:
     """Yield the story with only the slots that it uses, under the first names; then with each limit lowered."""
-    setting, unit = story.setting, story.setting.unit
+    setting, limits, unit = story.setting, story.setting.limits, story.setting.limits.node_unit
     used = dict.fromkeys(each.slot for each in story.operations if each.kind.takes_node)
     if len(used) < setting.nodes:
         names = {was: slot(index) for index, was in enumerate(used)}
         operations = tuple(evolve(each, slot=names.get(each.slot, "")) for each in story.operations)
         for nodes in range(max(len(used), unit), setting.nodes):
             whole = nodes // unit * unit
-            sizes = {"nodes": nodes, "min": min(setting.min, whole), "max": min(setting.max, whole)}
+            sizes = {"nodes": nodes, "min": min(limits.min_nodes, whole), "max": min(limits.max_nodes, whole)}
             try:
                 fewer = _sized(setting, **sizes)
             except ValueError:  # fewer racks may make no whole segment
                 continue
             yield Story(fewer, operations)
-    if setting.max > setting.min:
-        yield evolve(story, setting=_sized(setting, max=setting.max - unit))
-    if setting.min > unit:
-        yield evolve(story, setting=evolve(setting, min=setting.min - unit))
+    if limits.max_nodes > limits.min_nodes:
+        yield evolve(story, setting=_sized(setting, max=limits.max_nodes - unit))
+    if limits.min_nodes > unit:
+        yield evolve(story, setting=setting.but(min=limits.min_nodes - unit))
 
 
 def _sized(setting: Setting, **sizes: int) -> Setting:
-    return evolve(setting, first_target=min(setting.first_target, sizes["max"]), **sizes)
+    return setting.but(first_target=min(setting.first_target, sizes["max"]), **sizes)
 
 
 def _plainer(setting: Setting) -> Iterator[Setting]:
     """Yield the setting with one plain value more, and with a small seed."""
-    for each in fields(Setting):
-        plain = getattr(QUICK, each.name)
-        if each.name not in SIZES and getattr(setting, each.name) != plain:
+    for word in WORDS:
+        plain = QUICK.value(word)
+        if word not in SIZES and setting.value(word) != plain:
             try:
-                yield evolve(setting, **{each.name: plain})
+                yield setting.but(**{word: plain})
             except ValueError:
                 continue
     for seed in takewhile(lambda seed: seed < setting.seed, range(1, 10)):

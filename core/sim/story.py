@@ -13,13 +13,13 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from attrs import Attribute, asdict, field, fields
+from attrs import Attribute, field, fields
 
 from ..group import Alone
 from ..group import Settings as GroupSettings
 from ..inprocess.exits import CANCELLED, FINAL, HEARD, JOB_OVER
 from ..rendezvous import Comparison, FailureLimit, Limits, Settings
-from ..values import frozen
+from ..values import evolve, frozen
 from ..world import LOCAL_WORLD_SIZE_MAX, Endpoint, Node, Party, Profile, World, place_label, rank_policy_label
 from .kinds import Kind
 
@@ -86,6 +86,19 @@ def slot(index: int) -> str:
     return chr(ord("a") + index) if index < 26 else f"n{index}"
 
 
+_SHORT = {
+    "min_nodes": "min",
+    "max_nodes": "max",
+    "max_restarts": "restarts",
+    "give_up_after": "give_up",
+    "node_unit": "unit",
+}
+LIMITS = {
+    _SHORT.get(each.name, each.name): each.name for each in fields(Limits) if each.name not in ("agreed", "segment")
+}
+"""The words of a story for the job's limits. Nodes agree on nothing more, and racks make segments."""
+
+
 @cache
 def _slots(nodes: int) -> tuple[str, ...]:
     return tuple(map(slot, range(nodes)))
@@ -97,16 +110,10 @@ class Setting:
 
     nodes: int = field(default=3, validator=_at_least(1))
     """The slots on which an agent may start."""
-    min: int = 1
-    """The fewest nodes of a round."""
-    max: int = 3
-    """The most nodes of a round. Those above it are spares."""
-    unit: int = field(default=1, validator=_at_least(1))
-    """A world has a multiple of this number of nodes. Those over that are spares, too."""
+    limits: Limits = Limits(min_nodes=1, max_nodes=3, max_restarts=3)
+    """What all agents agree on. A story has a word for each limit (`LIMITS`)."""
     racks: int = field(default=0, validator=_at_least(0))
     """The slots take turns in this many racks, and a unit is a segment: all its nodes are in one rack. 0: there are none."""
-    restarts: int = 3
-    """How often the job may be restarted after a failure."""
     workers: int = field(default=1, validator=_at_least(1))
     """The workers of each node."""
     backend: Backend = field(default=Backend.CAS, converter=Backend)
@@ -142,11 +149,6 @@ class Setting:
     """The same where the agent itself was signalled. 0: as long as `grace`."""
     fence: float = 0.0
     """The age of the last acknowledged heartbeat at which workers are killed. 0: never."""
-    give_up: int = field(default=0, validator=_at_least(0))
-    """The job ends after this number of fruitless rounds in a row; a round of `PROGRESS_BEATS` heartbeats is none. 0: it
-    does not."""
-    counts_failures: int = field(default=0, validator=_no_or_yes)
-    """1: a failure makes a round fruitless, too."""
     helping: int = field(default=8, validator=_at_least(1))
     """When more nodes than this have the same to write, one writes for all."""
     links: int = field(default=0, validator=_no_or_yes)
@@ -187,10 +189,12 @@ class Setting:
     none."""
 
     def __attrs_post_init__(self) -> None:
-        for each in fields(Setting):
-            value = getattr(self, each.name)
-            if str(each.type) == "int" and type(value) is not int:
-                raise ValueError(f"{each.name}: a whole number, not {value}")
+        for word, kind in WORDS.items():
+            value = self.value(word)
+            if kind == "int" and type(value) is not int:
+                raise ValueError(f"{word}: a whole number, not {value}")
+        if self.limits.segment != (RACK if self.racks else ""):
+            raise ValueError(f"racks: {self.racks} with segments of {self.limits.segment!r}; but(racks=...) sets both")
         if self.drift > 0.1:
             raise ValueError(f"drift: at most 0.1, not {self.drift}")
         self.rendezvous, self.group  # noqa: B018  refused here, not in the middle of a run
@@ -198,10 +202,9 @@ class Setting:
         if workers > LOCAL_WORLD_SIZE_MAX:
             raise ValueError(f"workers: at most {LOCAL_WORLD_SIZE_MAX} on a node, not {workers}")
         if self.are_too_few(self.slots):
-            most = (
-                f"nodes, {self.nodes}" if not self.racks else f"what segments of {self.unit} in {self.racks} racks make"
-            )
-            raise ValueError(f"min: at most {most}, not {self.min}")
+            racks = f"what segments of {self.limits.node_unit} in {self.racks} racks make"
+            most = racks if self.racks else f"nodes, {self.nodes}"
+            raise ValueError(f"min: at most {most}, not {self.limits.min_nodes}")
         for given in ("last_call", "standbys"):
             if getattr(self, given) >= self.join:
                 raise ValueError(f"{given}: less than join, {self.join:g}, not {getattr(self, given):g}")
@@ -213,18 +216,24 @@ class Setting:
     def slots(self) -> tuple[str, ...]:
         return _slots(self.nodes)
 
-    @property
-    def limits(self) -> Limits:
-        counts = self.counts_failures > 0 < self.give_up
-        return Limits(
-            self.min, self.max, self.restarts, "", self.give_up, counts, self.unit, RACK if self.racks else ""
-        )
+    def value(self, word: str) -> Any:
+        """Return the value of this word of a story: of a limit, or of a field of its own."""
+        return getattr(self.limits, LIMITS[word]) if word in LIMITS else getattr(self, word)
+
+    def but(self, **words: Any) -> Setting:
+        """Return the setting with these values, by the words of a story. Raises ValueError."""
+        own = {word: value for word, value in words.items() if word not in LIMITS}
+        limits = {LIMITS[word]: value for word, value in words.items() if word in LIMITS}
+        if "racks" in own:
+            limits["segment"] = RACK if own["racks"] else ""
+        return evolve(self, limits=evolve(self.limits, **limits), **own)
 
     def are_too_few(self, slots: Collection[str]) -> bool:
         """Return True if the nodes on these slots cannot make a world."""
         if not self.racks:
-            return len(slots) < self.min
-        return len(self.limits.fit({slot: self._rack(slot) for slot in slots}, self.max)) < self.min
+            return len(slots) < self.limits.min_nodes
+        racks = {slot: self._rack(slot) for slot in slots}
+        return len(self.limits.fit(racks, self.limits.max_nodes)) < self.limits.min_nodes
 
     def _rack(self, slot: str) -> str:
         return f"r{self.slots.index(slot) % self.racks}"
@@ -246,7 +255,7 @@ class Setting:
             max_node_failures=self._failure_limit if self.node_failures else None,
             party_timeout=self.party_wait,
             same_program=Comparison.ARGUMENTS if self.named > 1 else Comparison.NAME,
-            **({"progress_after": PROGRESS_BEATS * self.interval} if self.give_up else {}),
+            **({"progress_after": PROGRESS_BEATS * self.interval} if self.limits.give_up_after else {}),
         )
 
     @property
@@ -298,20 +307,31 @@ class Setting:
         return node in world.nodes[len(world.nodes) - many :]
 
     def __str__(self) -> str:
-        given = asdict(self, value_serializer=lambda *each: getattr(each[-1], "value", each[-1]))
-        return " ".join(["world", *(f"{key}={_spelled(given[key])}" for key in _differing(self))])
+        given = {word: self.value(word) for word in WORDS}
+        pairs = (f"{word}={_spelled(value)}" for word, value in given.items() if value != QUICK.value(word))
+        return " ".join(["world", *pairs])
 
 
+WORDS = {
+    "nodes": "int",
+    **{word: str(getattr(fields(Limits), name).type) for word, name in LIMITS.items()},
+    **{each.name: str(each.type) for each in fields(Setting) if each.name != "limits"},
+}
+"""All words of a story's first line, in their order, with the types of their values."""
 QUICK = Setting(join=60.0, last_call=2.0, overdue=8.0, grace=3.0)
 """The setting of a bare `world`, as the first line of a story: its spans are short, and so is what happens in it."""
 
 
-def _differing(setting: Setting) -> list[str]:
-    return [each.name for each in fields(Setting) if getattr(setting, each.name) != getattr(QUICK, each.name)]
+def _bit(word: str, text: str) -> bool:
+    if text not in ("0", "1"):
+        raise ValueError(f"{word}: 0 or 1, not {text}")
+    return text == "1"
 
 
 def _spelled(value: object) -> str:
     """Return the shortest text that is read as this value."""
+    if isinstance(value, bool | Backend):
+        return str(int(value) if isinstance(value, bool) else value.value)
     short = f"{value:g}" if isinstance(value, float) else str(value)
     return short if not isinstance(value, float) or float(short) == value else str(value)
 
@@ -355,14 +375,14 @@ def parsed_setting(line: str) -> Setting:
     first, *pairs = line.split()
     if first != "world":
         raise ValueError("the first line says `world`, with its settings")
-    defaults = {each.name: getattr(QUICK, each.name) for each in fields(Setting)}
     given: dict[str, Any] = {}
     for pair in pairs:
-        key, _, value = pair.partition("=")
-        if key not in defaults:
-            raise ValueError(f"{key!r} is not a setting (known: {', '.join(defaults)})")
-        given[key] = type(defaults[key])(value)
-    return Setting(**{**defaults, **given})
+        word, _, value = pair.partition("=")
+        if word not in WORDS:
+            raise ValueError(f"{word!r} is not a setting (known: {', '.join(WORDS)})")
+        read = type(QUICK.value(word))
+        given[word] = _bit(word, value) if read is bool else read(value)
+    return QUICK.but(**given)
 
 
 def parsed_operation(line: str) -> Operation:

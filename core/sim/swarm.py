@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import define, field
 
 from ..group.state import HEARD_S
-from ..rendezvous.state import NODES_MAX
+from ..rendezvous.state import NODES_MAX, Limits
 from ..values import frozen
 from .chance import Choose, one
 from .features import FEATURES, LONG_S, SLOWER, featured
@@ -94,9 +94,7 @@ def setting(choose: Choose, shape: Shape) -> Setting:
     least = shape.min or 1 + choose(min(most, shape.nodes))
     drawn = Setting(
         nodes=shape.nodes,
-        min=least,
-        max=most,
-        restarts=one(choose, (0, 1, 3, 8)),
+        limits=Limits(least, most, one(choose, (0, 1, 3, 8))),
         workers=1 + choose(WORKERS_MOST),
         backend=shape.backend or one(choose, tuple(Backend)),
         seed=1 + choose(2**32),
@@ -250,7 +248,7 @@ def _bursts_of(setting: Setting, slot: str, losses: int) -> Iterator[str]:
         yield f"fail {{0}}; fail {{0}}; fail {{0}}; pass {HEARD_S + 2:g}"
     if setting.shutdown:
         yield f"hang {{0}}; drain {{0}}; pass {setting.shutdown:g}"
-    if setting.give_up:
+    if setting.limits.give_up_after:
         yield "crash {1}; start {1}; pass 2.02; crash {1}; start {1}; pass 2.02"
         yield f"crash {{1}}; start {{1}}; pass {(PROGRESS_BEATS + 2) * setting.interval:g}; crash {{1}}; start {{1}}"
         yield "crash {1}; pass 6; start {1}; pass 2.02; crash {1}; pass 6; start {1}; pass 2.02"

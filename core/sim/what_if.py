@@ -312,7 +312,7 @@ class Stage:
             if each.kind not in (Outside.FAIL, Outside.HANG) or self.follows is Follows.TIME:
                 future.at(each.at, self._comes, each)
         starts = sorted(each.at + each.span for each in chronicle.incidents if each.kind is Outside.START)
-        enough, last = starts[: self.world.setting.min][-1], starts[-1]
+        enough, last = starts[: self.world.setting.limits.min_nodes][-1], starts[-1]
         for slot in self.world.setting.slots[len(chronicle.slots) :]:
             self.began[slot] = 0.0
             future.at(enough + SPARES_AFTER_S, self._does, Operation(Kind.START, slot))
@@ -370,10 +370,7 @@ def setting_of(chronicle: Chronicle, supposed: Supposition, seed: int) -> Settin
         raise ValueError(f"a round of {limits.min_nodes} nodes, where there are {there}; suppose more spares, too")
     return Setting(
         nodes=there,
-        min=limits.min_nodes,
-        max=limits.max_nodes,
-        unit=limits.node_unit,
-        restarts=limits.max_restarts,
+        limits=limits,
         workers=chronicle.profile.local_world_size,
         backend=Backend.LEASE if settings.leased else Backend.CAS,
         seed=2 + 2 * seed,  # of an odd one nodes would sign their worlds
@@ -388,8 +385,6 @@ def setting_of(chronicle: Chronicle, supposed: Supposition, seed: int) -> Settin
         grace=group.grace,
         shutdown=group.shutdown_timeout,
         fence=group.fence or 0.0,
-        give_up=limits.give_up_after,
-        counts_failures=int(limits.counts_failures),
         helping=settings.helping_above,
         links=int(chronicle.has_links if supposed.links is None else supposed.links),
         node_failures=limit.failures if limit else 0,
@@ -403,7 +398,7 @@ def setting_of(chronicle: Chronicle, supposed: Supposition, seed: int) -> Settin
 def own_of(chronicle: Chronicle, supposed: Supposition) -> Own:
     """Return the settings of the nodes that no Setting has."""
     settings, group = _rendezvous(chronicle, supposed), _group(chronicle, supposed)
-    return Own(settings=lambda given: evolve(settings, limits=given.limits), group=lambda given: group)
+    return Own(settings=lambda given: settings, group=lambda given: group)
 
 
 def _rendezvous(chronicle: Chronicle, supposed: Supposition) -> Settings:

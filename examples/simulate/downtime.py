@@ -16,6 +16,7 @@ import click
 from attrs import define, frozen
 
 from elastic.core import sim
+from elastic.core.rendezvous import Limits
 
 SETTLED_S = 60.0
 """The pause between two incidents, so that each is measured alone."""
@@ -161,9 +162,7 @@ def main(
     try:
         setting = sim.Setting(
             nodes=nodes,
-            min=least or most or nodes,
-            max=most or nodes,
-            restarts=1_000_000,
+            limits=Limits(least or most or nodes, most or nodes, 1_000_000),
             seed=seed,
             interval=heartbeat,
             attempts=missed,

@@ -17,6 +17,7 @@ from recorded import job, written
 
 from elastic.core import sim
 from elastic.core.goodput import Kind
+from elastic.core.rendezvous import Limits
 from elastic.core.replay import Incident, Outside, told
 
 EXAMPLES = Path(__file__).parents[2] / "examples/simulate"
@@ -71,7 +72,7 @@ def test_a_lost_node_without_a_spare_costs_as_long_as_it_is_away(downtime: Modul
 
 
 def test_with_a_spare_it_costs_until_the_loss_is_noticed(downtime: ModuleType) -> None:
-    setting = sim.Setting(nodes=3, min=2, max=2, seed=1, restarts=9)
+    setting = sim.Setting(nodes=3, limits=Limits(2, 2, 9), seed=1)
     lost = next(each for each in downtime.INCIDENTS if each.kind is sim.Kind.CRASH)
     down_s, breaks = downtime.measured(setting, lost, 3, 40.0)
     assert setting.interval * (setting.attempts - 1) < down_s * 3 / 2 < 40.0

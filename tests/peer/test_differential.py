@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import pytest
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 from smallworld import SmallWorld
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
@@ -154,7 +154,7 @@ class Torchs:
 
     @classmethod
     def of(cls, least: int, most: int) -> Torchs:
-        setting = evolve(QUICK, nodes=len(NAMES) + 1, min=least, max=most, last_call=LAST_CALL_S)
+        setting = QUICK.but(nodes=len(NAMES) + 1, min=least, max=most, last_call=LAST_CALL_S)
         return cls(TorchWorld(setting, Peers(join=JOIN_S), body=lambda world, process: None))
 
     def does(self, call: str, who: str) -> None:

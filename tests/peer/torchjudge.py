@@ -80,10 +80,9 @@ def judges_start(world: TorchWorld, process: TorchProcess, group: WorkerGroup) -
     ranks = [worker.global_rank for worker in group.workers]
     if max(ranks) >= size or size != handler.size * world.setting.workers:
         world.finds("S3", f"{process.name} has ranks {ranks} of {size} workers, on {handler.size} nodes")
-    if len(world.failed) > world.setting.restarts:
-        world.finds(
-            "B1", f"{process.name} starts again: {len(world.failed)} rounds failed, {world.setting.restarts} restarts"
-        )
+    failed, most = len(world.failed), world.setting.limits.max_restarts
+    if failed > most:
+        world.finds("B1", f"{process.name} starts again: {failed} rounds failed, {most} restarts")
     if process.spent > world.own_failures[process.name]:
         own = world.own_failures[process.name]
         world.finds("charged", f"{process.name} has spent {process.spent} restarts, {own} of them for its own failures")
@@ -105,7 +104,7 @@ def rests(world: TorchWorld) -> bool:
     if world.register.closed:
         return is_over(world)
     living = list(world.living())
-    return len(living) >= world.setting.min and all(at_rest(world, process) for process in living)
+    return len(living) >= world.setting.limits.min_nodes and all(at_rest(world, process) for process in living)
 
 
 def at_rest(world: TorchWorld, process: TorchProcess) -> bool:

@@ -183,8 +183,8 @@ class TorchHandler(DynamicRendezvousHandler):
         setting = world.setting
         settings = RendezvousSettings(
             RUN_ID,
-            setting.min,
-            setting.max,
+            setting.limits.min_nodes,
+            setting.limits.max_nodes,
             RendezvousTimeout(
                 join=timedelta(seconds=world.peers.join),
                 last_call=timedelta(seconds=max(setting.last_call, LAST_CALL_MIN_S)),
@@ -244,7 +244,7 @@ class TorchAgent(SimpleElasticAgent):
             local_world_size=world.setting.workers,
             rdzv_handler=handler,
             entrypoint="worker",
-            max_restarts=world.setting.restarts,
+            max_restarts=world.setting.limits.max_restarts,
             monitor_interval=world.peers.monitor_interval,
         )
         super().__init__(spec, exit_barrier_timeout=world.peers.exit_barrier)

@@ -65,7 +65,7 @@ def _supervises(world: TorchWorld) -> None:
         return
     living = sum(1 for _ in world.living())
     for slot in world.setting.slots:
-        if living < world.setting.min and world.at(slot) is None:
+        if living < world.setting.limits.min_nodes and world.at(slot) is None:
             world.does(Operation(Kind.START, slot))
             living += 1
 

@@ -15,7 +15,7 @@ from attrs import field
 
 from ....core import inprocess
 from ....core.caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, signature
-from ....core.inprocess.monitoring import Bye, Rules
+from ....core.inprocess.monitoring import Bye, rules_of
 from ....core.rendezvous import Held, Limits, Settings
 from ....core.rendezvous.state import NODES_MAX
 from ....core.values import frozen
@@ -263,13 +263,7 @@ def _rendezvous(plan: Plan, world_size: int) -> Settings:
 
 def _charge(plan: Plan, me: Node, place: Mapping[str, Any]) -> Charge:
     own = plan.settings
-    rules = Rules(
-        unwind_s=own.unwind_timeout,
-        grace_s=own.termination_grace_time,
-        leave_s=own.leave_timeout,
-        replace_s=own.replace_wait,
-    )
-    return Charge(me, place, rules, own.heartbeat_interval, _own(plan.monitor_log, me))
+    return Charge(me, place, rules_of(own), own.heartbeat_interval, _own(plan.monitor_log, me))
 
 
 def _own(path: str | None, me: Node) -> Path | None:

@@ -13,7 +13,6 @@ from operator import is_
 
 from attrs import define, field
 
-from ...inprocess import Settings
 from ...inprocess import timers as of_driver
 from ...inprocess.monitoring import Monitor, Phase, Rules, step, until, woke
 from ...inprocess.timers import IDLE, Timers
@@ -59,13 +58,6 @@ SPOKEN = frozenset({"monitor speaks", "monitor waits no longer"})
 """What it tells the register of a process that does not speak any longer."""
 LOOKS_MAX = 1_000
 """This many looks in a row after which nothing is done are too many."""
-
-
-def rules_of(settings: Settings) -> Rules:
-    """Return the rules of a monitor, as the wrapper makes them."""
-    return Rules(
-        unwind_s=settings.unwind_timeout, grace_s=settings.termination_grace_time, leave_s=settings.leave_timeout
-    )
 
 
 @define

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from attrs import evolve
-
 from ...properties.judge import Property
 from ...violation import Violation
 from ..chance import seeded
@@ -41,9 +39,8 @@ def walked_over_nodes(seed: int, nodes: int = NODES, tell: bool = False, also: t
     """Return the run of this seed. `also` are a user's own properties, of the nodes."""
     choose = seeded(seed)
     shape = Shape(nodes, faults=EVENTS, operations=OPERATIONS)
-    drawn = evolve(
-        setting(choose, shape), alone=1 + choose(ALONE_MOST), restarts=RESTARTS_LEAST + choose(RESTARTS_LEAST)
-    )
+    drawn = setting(choose, shape)
+    drawn = drawn.but(alone=1 + choose(ALONE_MOST), restarts=RESTARTS_LEAST + choose(RESTARTS_LEAST))
     over = OverNodes(choose, drawn, tell, also)
     broken: tuple[str, str] | None = None
     try:

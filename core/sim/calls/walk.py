@@ -10,6 +10,7 @@ from attrs import field
 
 from ...caller import Terms
 from ...inprocess import OnInterrupt, Settings
+from ...inprocess.monitoring import rules_of
 from ...policies import Layer, at_most, by, chain, fill_gaps, multiple_of, shift, tree
 from ...properties.law import Strength
 from ...values import evolve, frozen
@@ -17,7 +18,7 @@ from ...violation import Finding, Violation
 from ..chance import Choose, one, seeded
 from . import call_strength, laws
 from .call_world import Budget, Shape, World
-from .clockwork import Clockwork, rules_of
+from .clockwork import Clockwork
 from .effects import beginning, step
 from .moves import FAULTS, Move, faults, prompt_of, timed
 

@@ -11,14 +11,14 @@ import pytest
 from attrs import evolve
 
 from elastic.core.inprocess import Phase, Settings
-from elastic.core.inprocess.monitoring import Bye, Kill, Quit, SayDead, SayEnd, SayLeave, Terminate, Want
+from elastic.core.inprocess.monitoring import Bye, Kill, Quit, SayDead, SayEnd, SayLeave, Terminate, Want, rules_of
 from elastic.core.inprocess.state import HANG, Aborting
 from elastic.core.inprocess.words import Deadline, Raised, Reason, Span, Timer
 from elastic.core.properties.law import Strength
 from elastic.core.sim.calls import gate_words as gate
 from elastic.core.sim.calls import walk
 from elastic.core.sim.calls.call_world import At, Budget, Main, Shape, World
-from elastic.core.sim.calls.clockwork import LOOKS_MAX, Clockwork, rules_of
+from elastic.core.sim.calls.clockwork import LOOKS_MAX, Clockwork
 from elastic.core.sim.calls.effects import beginning, step
 from elastic.core.sim.calls.monitor_sight import marks, moves_of, sight
 from elastic.core.sim.calls.moves import Move, prompt
@@ -291,6 +291,14 @@ def test_a_host_that_stands_still_does_nothing_until_it_goes_on() -> None:
         assert isinstance(pause.how, float) and str(pause) == f"{place} stands still ({pause.how:g} s)"
     assert work.next() is not None
     assert work.now == min(clock.still_until for clock in work.clocks)
+
+
+def test_a_monitor_keeps_the_seat_of_a_dead_rank_for_the_process_that_replaces_it() -> None:
+    world = evolve(changed(TRAINS, alive=False), calls=Settings(replace_wait=0.5, leave_timeout=7.0))
+    work = Clockwork(seeded(1), world, rules_of(world.calls), Strength())
+    while work.clocks[0].monitor.phase.value != "speak":
+        work.next()
+    assert work.clocks[0].monitor.next_at - work.now == pytest.approx(7.5, abs=0.01)
 
 
 def test_monitors_that_only_look_are_a_broken_law() -> None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 
-from attrs import evolve
-
 from elastic.core.rendezvous import Observe
 from elastic.core.sim.kinds import Kind
 from elastic.core.sim.run import is_over, tell
@@ -17,7 +15,7 @@ from elastic.core.world import Ending
 
 NODES = int(os.environ.get("ELASTIC_SIMULATED_NODES", "64"))
 RACK = 32
-WORLD = evolve(QUICK, nodes=NODES, min=NODES - RACK, max=NODES, seed=20, last_call=5.0, overdue=20.0, links=1)
+WORLD = QUICK.but(nodes=NODES, min=NODES - RACK, max=NODES, seed=20, last_call=5.0, overdue=20.0, links=1)
 
 
 def at_once(kind: Kind, slots: tuple[str, ...]) -> tuple[Operation, ...]:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from attrs import evolve
 
 from elastic.core.properties.facts import Fact, Started, Wrote
 from elastic.core.properties.judge import Judge
@@ -56,9 +55,10 @@ def test_a_shape_that_no_world_can_have_is_refused(given: dict[str, float], refu
 def test_a_world_has_the_limits_that_were_asked_for(shape: Shape) -> None:
     for seed in range(20):
         setting = drawn(seeded(seed), shape)
-        assert shape.min in (None, setting.min)
-        assert shape.max in (None, setting.max)
-        assert 1 <= setting.min <= min(setting.max, setting.nodes)
+        limits = setting.limits
+        assert shape.min in (None, limits.min_nodes)
+        assert shape.max in (None, limits.max_nodes)
+        assert 1 <= limits.min_nodes <= min(limits.max_nodes, setting.nodes)
 
 
 def test_a_world_has_the_backend_that_was_asked_for() -> None:
@@ -109,7 +109,7 @@ def one_world(judge: Judge, fact: Fact) -> Iterator[tuple[str, str]]:
 
 
 TWO_ROUNDS = Story(
-    evolve(QUICK, nodes=2, min=1, max=2),
+    QUICK.but(nodes=2, min=1, max=2),
     (
         Operation(Kind.START, "a"),
         Operation(Kind.START, "b"),

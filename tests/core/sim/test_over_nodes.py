@@ -27,7 +27,7 @@ RUNS = 20
 
 def over(*lines: str) -> OverNodes:
     """Return three nodes with two ranks each, after these operations."""
-    world = OverNodes(seeded(0), evolve(QUICK, nodes=3, max=3, workers=2, alone=1), tell=True)
+    world = OverNodes(seeded(0), QUICK.but(nodes=3, max=3, workers=2, alone=1), tell=True)
     world.heals()  # no rank has faults of its own
     for line in ("start a", "start b", "start c", "pass 5", *lines):
         world.does(parsed_operation(line))

@@ -52,7 +52,8 @@ def test_a_run_keeps_the_settings_that_were_asked_for() -> None:
     for seed in range(20):
         run = wander(seed, shape)
         setting = run.story.setting
-        assert (setting.nodes, setting.min, setting.max, setting.backend) == (4, 2, 3, Backend.LEASE)
+        assert (setting.nodes, setting.backend) == (4, Backend.LEASE)
+        assert (setting.limits.min_nodes, setting.limits.max_nodes) == (2, 3)
         assert {operation.kind for operation in run.story.operations} <= {Kind.CRASH, Kind.START, Kind.PASS}
 
 

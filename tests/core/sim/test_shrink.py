@@ -156,7 +156,7 @@ def test_settings_become_plainer_while_the_same_property_breaks() -> None:
     run = told("world nodes=6 min=1 max=4 workers=2 seed=9 drift=0.01 fence=3 barrier=2", *lines)
     setting = shrunk(run).story.setting
     assert (setting.seed, setting.drift, setting.workers, setting.fence, setting.barrier) == (0, 0, 1, 0, 0)
-    assert (setting.nodes, setting.max) == (2, 2)
+    assert (setting.nodes, setting.limits.max_nodes) == (2, 2)
 
 
 def test_a_world_of_segments_is_tried_with_as_few_nodes_as_its_racks_make_segments_of() -> None:

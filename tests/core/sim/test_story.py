@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from attrs import evolve
 
 from elastic.core.group import Settings as GroupSettings
-from elastic.core.rendezvous import Settings
+from elastic.core.rendezvous import Limits, Settings
 from elastic.core.sim.kinds import Kind
 from elastic.core.sim.story import (
     OPERATIONS_MAX,
@@ -26,7 +25,7 @@ from elastic.core.sim.story import (
 from elastic.core.world import Node
 
 STORY = Story(
-    evolve(QUICK, nodes=4, min=2, max=4, backend=Backend.LEASE, seed=7, drift=0.001, fence=3.0),
+    QUICK.but(nodes=4, min=2, max=4, backend=Backend.LEASE, seed=7, drift=0.001, fence=3.0),
     (
         Operation(Kind.START, "a"),
         Operation(Kind.PASS, span=1.5),
@@ -74,6 +73,8 @@ def test_comments_and_empty_lines_are_for_the_reader() -> None:
         ("world nodes=2 min=3", "min: at most nodes, 2, not 3"),
         ("world nodes=4 min=4 max=4 unit=2 racks=3", "min: at most what segments of 2 in 3 racks make, not 4"),
         ("world racks=2", "segment: 'rack' needs a node_unit above 1"),
+        ("world give_up=2 counts_failures=2", "counts_failures: 0 or 1, not 2"),
+        ("world counts_failures=1", "counts_failures: only with give_up_after"),
         ("world join=15 last_call=120", "last_call: less than join, 15, not 120"),
         ("world standbys=100", "standbys: less than join, 60, not 100"),
         ("world interval=0.005", "interval: 0.01 to 3600, not 0.005"),
@@ -97,9 +98,18 @@ def test_an_illegible_line_is_named_with_its_number(text: str, complaint: str) -
 
 
 def test_a_setting_of_one_s_own_counts_in_whole_numbers() -> None:
-    for count in ("nodes", "min", "restarts", "seed", "attempts", "first_target"):
+    for count in ("nodes", "restarts", "give_up", "seed", "attempts", "first_target"):
         with pytest.raises(ValueError, match=f"{count}: a whole number, not 2.5"):
-            Setting(**dict[str, Any]({count: 2.5}))
+            QUICK.but(**{count: 2.5})
+
+
+def test_racks_make_segments_and_a_story_has_a_word_for_all_other_limits() -> None:
+    text = "world nodes=4 min=2 max=4 restarts=0 give_up=2 counts_failures=1 unit=2 racks=2"
+    assert str(parsed([text])) == text
+    assert parsed([text]).setting.limits == Limits(2, 4, 0, "", 2, True, 2, "rack")
+    assert Setting(nodes=4, limits=Limits(2, 4, node_unit=2, segment="rack"), racks=2).value("unit") == 2
+    with pytest.raises(ValueError, match=r"racks: 2 with segments of ''; but\(racks=...\) sets both"):
+        Setting(racks=2)
 
 
 def test_a_story_has_an_end() -> None:
@@ -117,7 +127,7 @@ def test_the_settings_of_a_story_are_the_machines() -> None:
     assert STORY.setting.group.fence == 3.0
     assert Setting(barrier=2.0).rendezvous.barrier_timeout == 2.0
     assert Setting().group.fence is None
-    assert Setting(give_up=2, interval=2.0).rendezvous.progress_after == PROGRESS_BEATS * 2.0
+    assert QUICK.but(give_up=2, interval=2.0).rendezvous.progress_after == PROGRESS_BEATS * 2.0
 
 
 def test_a_world_s_defaults_are_production_s() -> None:
