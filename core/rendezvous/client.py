@@ -171,7 +171,7 @@ def _take(client: Client, fed: Input, now: float) -> _Taken:
         case Pushed():
             return _saw(client, fed, fed.sent_at, now, armed=False)
         case Submitted():
-            return _submitted(client, reduce(submitted, fed.items, client.agenda)), None, ()
+            return evolve(client, agenda=reduce(submitted, fed.items, client.agenda)), None, ()
         case Counted(count):
             assert isinstance(client.out, Propose)
             return _heard(client, proposed(held, client.out.proposal, count, client.asked_at, now), now)
@@ -200,34 +200,31 @@ def _take(client: Client, fed: Input, now: float) -> _Taken:
             assert_never(other)
 
 
-def _submitted(client: Client, agenda: Agenda) -> Client:
-    return Client(client.held, agenda, client.out, client.asked_at, client.pushed, client.armed, client.unanswered)
-
-
 def _begun(client: Client, jitter: float, now: float) -> _Taken:
     """Begin the next item of the agenda. Raises Misfit."""
     if not client.agenda.due:
         raise Misfit("a number was drawn, and nothing is due")
     agenda, held, errand = begun(client.agenda, client.held, now, jitter)
-    return Client(held, agenda, errand, now, client.pushed, client.armed, client.unanswered), errand, ()
+    return evolve(client, held=held, agenda=agenda, out=errand, asked_at=now), errand, ()
 
 
 def _heard(client: Client, held: Held, now: float) -> _Taken:
     """Take an answer, by which this is what the node remembers."""
     back = (StoreBack(now),) if client.unanswered >= TOLD_AT else ()
-    return Client(held, client.agenda, None, 0.0, client.pushed, client.armed, 0), None, back
+    return evolve(client, held=held, out=None, asked_at=0.0, unanswered=0), None, back
 
 
 def _saw(client: Client, shown: Shown | Pushed, sent_at: float, now: float, armed: bool) -> _Taken:
     """Take the register that was shown."""
     before, held = client.held, saw(client.held, shown.state, sent_at, now, shown.here)
     back = (StoreBack(now),) if client.unanswered >= TOLD_AT else ()
+    client = evolve(client, held=held, out=None, asked_at=0.0, armed=armed, unanswered=0)
     if held.state is before.state:
-        return Client(held, client.agenda, None, 0.0, client.pushed, armed, 0), None, back
-    agenda, errands = client.agenda, _owed(client.agenda.errands, before.state, held.state)
-    if errands is not agenda.errands:
-        agenda = evolve(agenda, errands=errands)
-    return Client(held, agenda, None, 0.0, client.pushed, armed, 0), None, (*back, *_moved(before, held.state, now))
+        return client, None, back
+    errands = _owed(client.agenda.errands, before.state, held.state)
+    if errands is not client.agenda.errands:
+        client = evolve(client, agenda=evolve(client.agenda, errands=errands))
+    return client, None, (*back, *_moved(before, held.state, now))
 
 
 def _owed(errands: Errands, before: RendezvousState | None, after: RendezvousState | None) -> Errands:
@@ -281,7 +278,7 @@ def _decide(client: Client, asked: Question | None, notices: tuple[Notice, ...],
     if agenda.errands.due:
         errand, others = next_due(agenda.errands)
         agenda = evolve(agenda, errands=others)
-        return Client(held, agenda, errand, now, None, client.armed, client.unanswered), errand, notices
+        return evolve(client, agenda=agenda, out=errand, asked_at=now, pushed=None), errand, notices
     if agenda.operation is None:
         return client, DRAW if agenda.due else IDLE, notices
     ask: Question
@@ -298,19 +295,22 @@ def _decide(client: Client, asked: Question | None, notices: tuple[Notice, ...],
             return _waits(client, Wait(held.token, now), notices)
         case question:
             ask = question
-    return Client(held, agenda, ask, now, None, client.armed, client.unanswered), ask, notices
+    return evolve(client, out=ask, asked_at=now, pushed=None), ask, notices
 
 
 def _waits(client: Client, wait: Wait, notices: tuple[Notice, ...]) -> Step:
     if client.armed:
         return client, wait, notices
-    armed = Client(client.held, client.agenda, None, 0.0, None, True, client.unanswered)
-    return armed, Wait(wait.token, wait.until, arm=True), notices
+    return (
+        evolve(client, out=None, asked_at=0.0, pushed=None, armed=True),
+        Wait(wait.token, wait.until, arm=True),
+        notices,
+    )
 
 
 def _told(client: Client, operation: Operation, answer: Outcome | Raise, notices: tuple[Notice, ...]) -> Step:
     """Let an operation come to its end. What is due next is asked for when the owner has been told: it may want
     something else first."""
     agenda, held = answered(client.agenda, client.held, answer)
-    after = Client(held, agenda, None, 0.0, None, client.armed, client.unanswered)
+    after = evolve(client, held=held, agenda=agenda, out=None, asked_at=0.0, pushed=None)
     return after, DRAW if agenda.due else IDLE, (*notices, Told(operation.handler, answer, held))
