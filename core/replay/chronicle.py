@@ -129,9 +129,9 @@ class Spans:
     cold: tuple[float, ...] = ()
     """From there to the first progress of the last of them, at the first start of an agent."""
     warm: tuple[float, ...] = ()
-    """The same at each later start."""
+    """The same at each later start of new processes."""
     standby: tuple[float, ...] = ()
-    """The same where the workers had been standbys."""
+    """The same at each later start whose workers had been standbys."""
     stops: tuple[float, ...] = ()
     """From SIGTERM to the end of the last of them."""
     ends: tuple[float, ...] = ()
@@ -660,16 +660,15 @@ def _spans(agents: Sequence[_Agent]) -> Spans:
     runs = [run for agent in agents for run in agent.runs]
     execed = [run for run in runs if run.exec_at is not None]
     starts = [(run, run.first_at - run.exec_at) for run in execed if run.first_at and run.exec_at]
-    stood_by = [(run, span) for run, span in starts if any(work.standby for work in run.own)]
-    fresh = [(run, span) for run, span in starts if not any(work.standby for work in run.own)]
+    later = [(run, span) for run, span in starts if not run.is_cold]
     won = [run for run in execed if run.succeeded and run.end_at is not None]
     others = [(agent, run) for agent in agents for run in agent.runs if not run.succeeded]
     return Spans(
         execs=tuple(run.exec_at - run.start_at for run in execed if run.exec_at and run.is_cold),
         reexecs=tuple(run.exec_at - run.start_at for run in execed if run.exec_at and not run.is_cold),
-        cold=tuple(span for run, span in fresh if run.is_cold),
-        warm=tuple(span for run, span in fresh if not run.is_cold),
-        standby=tuple(span for _, span in stood_by),
+        cold=tuple(span for run, span in starts if run.is_cold),
+        warm=tuple(span for run, span in later if not any(work.standby for work in run.own)),
+        standby=tuple(span for run, span in later if any(work.standby for work in run.own)),
         stops=tuple(run.end_at - run.stop_at for run in runs if run.end_at and run.stop_at),
         ends=tuple(run.end_at - last for run in won if run.end_at and (last := _last_at(run))),
         checks=tuple(span for agent in agents for span in agent.checks),

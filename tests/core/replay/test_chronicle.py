@@ -139,6 +139,19 @@ def test_first_starts_and_later_ones_are_told_apart() -> None:
         assert len(spans.execs) == 1 and len(spans.reexecs) == 2
 
 
+def test_a_first_start_from_a_standby_is_a_first_start() -> None:
+    """It waited for the job, too, and no start of those that are supposed is one."""
+    written = sim.record(job(fails(30.0)), sim.Supposition(standby_s=0.2))
+    stood_by = [
+        evolve(
+            trace, steps=tuple(evolve(step, standby=True) if isinstance(step, Worked) else step for step in trace.steps)
+        )
+        for trace in written
+    ]
+    for spans in told(stood_by).spans.values():
+        assert spans.cold == pytest.approx(SPANS.cold) and spans.standby == pytest.approx((0.2,)) and not spans.warm
+
+
 def group(**what: Any) -> Callable[[Header], Header]:
     def changed(header: Header) -> Header:
         assert isinstance(header.machine, Working)
