@@ -15,7 +15,7 @@ import argparse
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,9 +27,9 @@ from what_if import JOBS, Job, row, run, table
 from elastic.core.goodput import Kind
 from elastic.core.replay.chronicle import Chronicle
 
-NAMES = ("a worker is killed", "two workers are killed", "a node is drained and comes back", "a late node")
+NAMES = ("a worker is killed", "two workers are killed", "a node is drained and comes back", "a late node", "a hang")
 BAR_MS = 50.0
-BUCKETS = ("starting", "training", "recomputed", "checkpoint", "between")
+BUCKETS = ("starting", "training", "recomputed", "checkpoint", "hanging", "between")
 BETWEEN = ("stopping", "checking", "waiting")
 
 
@@ -43,6 +43,7 @@ class Run:
     steps: list[tuple[float, int]] = field(factory=list)
     saves: list[tuple[float, float]] = field(factory=list)
     end_at: float | None = None
+    hangs: bool = False
 
     @property
     def last_at(self) -> float:
@@ -66,6 +67,8 @@ def runs(path: Path) -> list[Run]:
                 found[-1].saves.append((float(rest[0]), math.inf))
             case "saved":
                 found[-1].saves[-1] = found[-1].saves[-1][0], float(rest[0])
+            case "hangs":
+                found[-1].hangs = True
             case "end" if found[-1].end_at is None:
                 found[-1].end_at = float(rest[0])
             case _:
@@ -78,9 +81,10 @@ def marked(node: Sequence[Run]) -> Iterator[tuple[str, float]]:
     reached = -1
     for each in node:
         reached = reached if each.follows else -1
-        first_at, last_at = each.steps[0][0], each.last_at
+        first_at, last_at = each.steps[0][0], each.steps[-1][0] if each.hangs else each.last_at
         passed_at = next((at for at, step in each.steps if step > reached), last_at)
         yield "starting", first_at - each.born_at
+        yield "hanging", each.last_at - last_at
         for bucket, begin, end in (("recomputed", first_at, passed_at), ("training", passed_at, last_at)):
             saving = sum(max(min(until, end) - max(since, begin), 0.0) for since, until in each.saves)
             yield bucket, end - begin - saving
@@ -90,7 +94,7 @@ def marked(node: Sequence[Run]) -> Iterator[tuple[str, float]]:
         yield "between", other.born_at - one.last_at
 
 
-def accounted(chronicle: Chronicle) -> Mapping[str, float]:
+def accounted(chronicle: Chronicle) -> dict[str, float]:
     """Return the seconds of the same buckets as the traces have them."""
     found = Counter[str]()
     for (bucket, kind), micros in chronicle.recorded.items():
@@ -109,9 +113,13 @@ def compare(job: Job) -> bool:
     number, by_marks = sum(map(len, of_nodes)), dict.fromkeys(BUCKETS, 0.0)
     for bucket, seconds in (each for node in of_nodes for each in marked(node)):
         by_marks[bucket] += seconds
-    comes = any(what == "start" for _, what, _ in job.faults)
+    if by_marks["hanging"]:
+        for each in (of_account, by_marks):
+            each["hanging"] += each.pop("between")
+    elif any(what == "start" for _, what, _ in job.faults):
+        del of_account["between"]
     holds = True
-    for bucket in BUCKETS[: -1 if comes else None]:
+    for bucket in (each for each in BUCKETS if of_account.get(each)):
         off_ms = 1_000 * (of_account[bucket] - by_marks[bucket]) / number
         holds &= abs(off_ms) <= BAR_MS
         row(

@@ -82,15 +82,15 @@ def again(entries: Sequence[Header | Step], recent: tuple[Shape, ...]) -> tuple[
     return b"".join(lines), recent
 
 
-def peak(command: Sequence[str]) -> tuple[float, float]:
-    """Run this; return the most memory that it had, in MB, and the seconds that it took."""
+def peak(command: Sequence[str]) -> tuple[float, float, float]:
+    """Run this; return the most memory that it had, in MB, the seconds that it took, and those of CPU."""
     began_at = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(command[:2])} ended with {process.returncode}")
-    return usage.ru_maxrss * 1_024 / 1e6, time.monotonic() - began_at
+    return usage.ru_maxrss * 1_024 / 1e6, time.monotonic() - began_at, usage.ru_utime + usage.ru_stime
 
 
 def main() -> int:
@@ -99,7 +99,7 @@ def main() -> int:
     parser.add_argument("--mib", default="4,16", metavar="N,N", help="of each node's trace [4,16]")
     parser.add_argument("--rounds", type=int, default=20, metavar="N", help="[20]")
     given = parser.parse_args()
-    print(facts(), "", "| of each node | what | peak, MB | s |", "|---|---|---|---|", sep="\n", flush=True)
+    print(facts(), "", "| of each node | what | peak, MB | s | CPU, s |", f"|{'---|' * 5}", sep="\n", flush=True)
     traces = recorded(given.nodes, given.rounds)
     peaks = dict[str, list[float]]()
     for mib in map(int, given.mib.split(",")):
@@ -108,9 +108,9 @@ def main() -> int:
             for file, trace in zip(files, traces, strict=True):
                 write(file, trace, mib << 20)
             for what, options in (("goodput", ()), ("what-if", ("--seeds=1",))):
-                found, took = peak([str(BIN / "elastic"), what, *map(str, files), *options])
+                found, took, cpu = peak([str(BIN / "elastic"), what, *map(str, files), *options])
                 peaks.setdefault(what, []).append(found)
-                print(f"| {mib} MiB | {what} | {found:.0f} | {took:.1f} |", flush=True)
+                print(f"| {mib} MiB | {what} | {found:.0f} | {took:.1f} | {cpu:.1f} |", flush=True)
     print(f"\nload afterwards {load()}")
     holds = all(max(each) <= min(GROWS_MAX * each[0], BYTES_MAX / 1e6) for each in peaks.values())
     return 0 if holds else 1

@@ -38,6 +38,7 @@ for step in range(int(saved.read_text()) + 1 if saved.exists() else 0, STEPS):
     if rank == "1" and (folder / "hang").exists():
         (folder / "hang").rename(folder / "hung")
     if not hung_before and (folder / "hung").exists():
+        mark("hangs")
         time.sleep(600)
     elastic.progress(step=step)
     mark("step", time.monotonic(), step)
