@@ -14,7 +14,7 @@ from ...adapters.report.stack_records import grouped
 from ...adapters.store.notes import EarlyEnds, StandbyNote
 from ...adapters.workers.messages.error_files import end_sentence, exit_sentence
 from ...core.ranks import assign
-from ...core.rendezvous import RendezvousState, Status, explain
+from ...core.rendezvous import Limits, RendezvousState, Status, explain
 from ...core.rendezvous.explain import Naming, naming, set_aside
 from ...core.rendezvous.state import known_as
 from ...core.values import frozen
@@ -209,6 +209,12 @@ def _shown_state(row: Row, state: RendezvousState) -> str:
     return f"{row.what}, serves the store" if state.seats[row.node].profile.serves_store else row.what
 
 
+def _limits(limits: Limits) -> dict[str, Any]:
+    """Return the limits of the job for programs; None for one that is not given."""
+    names, given = {"min_nodes": "nodes_min", "max_nodes": "nodes_max"}, asdict(limits)
+    return {names.get(name, name): None if each == "" else each for name, each in given.items() if name != "agreed"}
+
+
 def _fault(fault: Fault, name: Naming) -> dict[str, Any]:
     """Return a failure on record for programs."""
     return {
@@ -236,12 +242,8 @@ def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str,
         "sentence": explain(state, None),
         "state": closed.ending.value if closed else "running" if state.complete else "forming",
         "round": state.round,
-        "nodes_min": state.limits.min_nodes,
-        "nodes_max": state.limits.max_nodes,
-        "node_unit": state.limits.node_unit,
-        "segment": state.limits.segment or None,
+        **_limits(state.limits),
         "restarts": restarts(state),
-        "max_restarts": state.limits.max_restarts,
         "nodes": [
             {
                 "node": str(row.node),

@@ -274,23 +274,14 @@ def _inflated(data: bytes) -> bytes:
 
 
 def _to_wire(state: RendezvousState) -> _State:
-    closed, ended, limits = state.closed, state.ended, state.limits
+    closed, ended = state.closed, state.ended
     return _State(
         format=FORMAT,
         job=state.job,
         life=_life(state.life),
         base=state.base,
         version=state.version,
-        limits=_Limits(
-            limits.min_nodes,
-            limits.max_nodes,
-            limits.max_restarts,
-            limits.agreed,
-            limits.give_up_after,
-            limits.counts_failures,
-            limits.node_unit,
-            limits.segment,
-        ),
+        limits=_Limits(*astuple(state.limits)),  # type: ignore[arg-type]  # a struct (core/values.py)
         round=state.round,
         generation=state.generation,
         complete=state.complete,

@@ -16,7 +16,7 @@ from elastic.cli.render.job import FAILURES_SHOWN, WORDS, Gone, Job, Watched, da
 from elastic.cli.render.page import LOOKS
 from elastic.cli.render.text import time_of_day
 from elastic.core.goodput import NodeRecord, Spent
-from elastic.core.rendezvous import Arrive, Done, Evict, Status
+from elastic.core.rendezvous import Arrive, Done, Evict, Limits, Status
 from elastic.core.world import Stacks, Unfit, Why
 
 
@@ -65,6 +65,14 @@ def test_ranks_that_ended_with_0_while_others_run_on_are_named_over_all_nodes() 
 def test_a_program_is_told_the_labels_of_each_node() -> None:
     state = edited(register("1", 1), "a", Arrive(evolve(profile("a"), labels=(("node_rank", "0.0"), ("rack", "r7")))))
     assert data(Job("job", "store", state), state)["nodes"][0]["labels"] == {"node_rank": "0.0", "rack": "r7"}
+
+
+def test_a_program_is_told_every_limit_of_the_job() -> None:
+    state = evolve(running("a b"), limits=Limits(2, 4, 3, "alike", 5, True, 2, "rack"))
+    told = data(Job("job", "store", state), state)
+    assert (told["nodes_min"], told["nodes_max"], told["node_unit"], told["segment"]) == (2, 4, 2, "rack")
+    assert (told["max_restarts"], told["give_up_after"], told["counts_failures"]) == (3, 5, True)
+    assert "agreed" not in told and data(Job("job", "store", running()), running())["segment"] is None
 
 
 def test_rounds_without_progress_are_told_while_they_count() -> None:
