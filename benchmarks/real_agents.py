@@ -26,7 +26,8 @@ from attrs import frozen
 from measuring import BIN, cpu_s, facts, load, short, stage, stop_on_signals
 from nodes import free_port
 
-from elastic.adapters.store.tcpstore.serving import StoreHost, serve_alone
+from elastic.adapters.store.tcpstore.serving import StoreHost, claimed_alone
+from elastic.adapters.store.tcpstore.serving import served as begun
 from elastic.adapters.store.tcpstore.wire import Address, WireClient
 
 TIMEOUT_S = 900
@@ -135,8 +136,8 @@ def is_asleep(pid: int) -> bool:
 
 
 def served(port: int) -> StoreHost:
-    host, _ = serve_alone(Address("localhost", port))
-    return host
+    address = Address("localhost", port)
+    return begun(address, claimed_alone(address))[0]
 
 
 def answers(port: int) -> None:

@@ -173,12 +173,6 @@ def answers(address: Address, timeout_s: float) -> bool:
     return True
 
 
-def serve_alone(address: Address) -> tuple[StoreHost, Address]:
-    """Serve the store at `address` without an agent. Returns the helper, and the address with its real port. Raises
-    CannotServe."""
-    return served(address, claimed_alone(address))
-
-
 def claimed_alone(address: Address) -> socket.socket:
     """Return the listening socket of a store without an agent. Raises CannotServe."""
     try:
