@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from traced import Agent, finished, restored
 
 from elastic.adapters.report.packed_lines import KEPT_MAX, packed, unpacked
@@ -84,3 +86,23 @@ def test_an_object_that_looks_like_the_place_of_a_number_is_none(place: bytes) -
     line = b'{"is":"asked","fed":{"is":"heartbeats","counters":{"b#1":{"hole":%b}}},"now":5.0}\n' % place
     with pytest.raises(Corrupt, match="line 2: a whole number is wanted"):
         steps([AGENT.lines[0], repeated(line)])
+
+
+NUMBERS = st.one_of(st.integers(-3, 99), st.integers(), st.floats(allow_nan=False, allow_infinity=False))
+LINES = [line for line in AGENT.lines if packed(line, ())[1] != ((line,),) and len(line) < KEPT_MAX]
+
+
+@given(st.sampled_from([HEARD, *LINES]), st.data())
+def test_any_numbers_make_the_step_of_the_whole_line_or_are_refused_as_there(line: bytes, data: st.DataObject) -> None:
+    own = repeated(line).numbers[1:]
+    first = data.draw(st.integers(0, len(own) - 1))
+    numbers = [*own[:first], data.draw(NUMBERS), *own[first + 1 :]]
+    short = repeated(line, *numbers)
+    assert outcome(short) == outcome(short.whole)
+
+
+def outcome(line: bytes | Repeated) -> object:
+    try:
+        return repr(steps([AGENT.lines[0], line]))
+    except Corrupt as reason:
+        return str(reason)
