@@ -3,6 +3,7 @@ longer than all that a test asks of them. programs/many_restarts.py and the exam
 
 from __future__ import annotations
 
+import quick_torch  # noqa: F401
 import torch
 from torch import distributed, nn
 

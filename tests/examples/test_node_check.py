@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parents[2] / "examples/node_check"
 BREAKS = """
 import sys
 sys.path.insert(0, {folder!r})
-import os, pairs
+import os, quick_torch, pairs
 
 def joins_and_breaks(store, name, me, pair, size, limit_s):
     pairs.joined(store, name, pair.index(me), limit_s, False)

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 
+import quick_torch  # noqa: F401
 import stage
 import torch
 from torch import distributed

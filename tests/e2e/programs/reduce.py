@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 
+import quick_torch  # noqa: F401
 import stage
 import torch
 import torch.distributed as dist
