@@ -15,6 +15,7 @@ from elastic.adapters.store.tcpstore.wire import Address, WireClient
 
 LATE = PROGRAMS / "late_client.py"
 FRESH = PROGRAMS / "fresh_store.py"
+PLACE = PROGRAMS / "meeting_place.py"
 
 
 def met(told: list[Told]) -> tuple[str, str]:
@@ -27,7 +28,7 @@ def met(told: list[Told]) -> tuple[str, str]:
 def test_a_rank_0_that_ends_first_takes_no_store_along(tcpstore_job: Jobs) -> None:
     """`new_group` and a late client found none."""
     both = tcpstore_job("2", own_store=True)
-    agents = both.nodes("ab", program=(LATE, "0"))
+    agents = both.nodes("ab", program=(LATE,))
     told = run(agents)
     assert met(told)[1] == "True"
     assert dies(told[0].pid)
@@ -37,27 +38,22 @@ def test_a_rank_0_that_ends_first_takes_no_store_along(tcpstore_job: Jobs) -> No
     assert codes(agent.ends() for agent in agents) == [0, 0]
 
 
-@pytest.mark.long
-def test_each_round_has_a_store_and_a_port_of_its_own(tcpstore_job: Jobs) -> None:
-    both = tcpstore_job("2", "--max-restarts=2", own_store=True)
-    agents = both.nodes("ab", program=(LATE, "2"))
-    places = [met(run(agents)) for _ in range(3)]
-    assert {by_agent for _, by_agent in places} == {"True"}
-    assert len({port for port, _ in places}) == 3
-    agents[1].open_gate()
-    assert agents[1].hears(1)[0].words == "late: value"
-    assert codes(agent.ends() for agent in agents) == [0, 0]
-
-
-def test_no_round_finds_what_the_last_one_wrote(tcpstore_job: Jobs) -> None:
+def test_each_round_has_a_store_and_a_port_of_its_own_and_finds_nothing_that_the_last_one_wrote(
+    tcpstore_job: Jobs,
+) -> None:
+    """torch meets there over rounds in test_nodes_torch.py."""
     both = tcpstore_job("2", "--max-restarts=2", own_store=True)
     agents = both.nodes("ab", program=(FRESH,))
+    places = []
     for round in range(3):
         told = run(agents)
+        places.append(met(told))
         assert {(each.round, each.words.partition(" of")[0]) for each in told} == {(round, "found nothing")}
         if round < 2:
             kill(told[round].pid)
     assert codes(end(agents)) == [0, 0]
+    assert {by_agent for _, by_agent in places} == {"True"}
+    assert len({port for port, _ in places}) == 3
 
 
 @pytest.mark.parametrize("first", ["0", pytest.param("1", marks=pytest.mark.long)])
@@ -66,8 +62,8 @@ def test_who_serves_is_told_by_the_first_node_to_all(tcpstore_job: Jobs, first: 
     both = tcpstore_job("2", own_store=True)
     second = "1" if first == "0" else "0"
     agents = [
-        both.node("a", f"--node-rank={first}", program=(LATE, "1")),
-        both.node("b", f"--node-rank={second}", program=(LATE, "1")),
+        both.node("a", f"--node-rank={first}", program=(PLACE,)),
+        both.node("b", f"--node-rank={second}", program=(PLACE,)),
     ]
     assert met(run(agents))[1] == str(first == "0")
     for agent in agents:
@@ -79,8 +75,9 @@ def test_who_serves_is_told_by_the_first_node_to_all(tcpstore_job: Jobs, first: 
 def test_rank_0_serves_where_workers_start_again_alone_and_where_no_agent_serves(
     job: Jobs, options: tuple[str, ...]
 ) -> None:
+    """Ranks that are told so meet in test_inprocess_torch.py and test_stacks.py."""
     both = job("2", *options, own_store=bool(options))
-    agents = both.nodes("ab", program=(LATE, "0"))
+    agents = both.nodes("ab", program=(PLACE,))
     assert met(run(agents))[1] == "False"
     for agent in agents:
         agent.signal(signal.SIGTERM)
@@ -99,7 +96,7 @@ def test_a_round_whose_store_dies_runs_on_and_a_late_client_finds_an_empty_one(
     both = tcpstore_job("2", "--max-restarts=0", own_store=True)
     agents = both.nodes("ab", program=(FRESH,))
     told = run(agents)
-    host, _, port = told[0].words.rpartition(" ")[2].rpartition(":")
+    host, _, port = met(told)[0].rpartition(":")
     os.kill(helper(nothing_left), signal.SIGKILL)
     agents[0].says("the store's helper was killed by SIGKILL")
     with WireClient(Address(host, int(port)), 60.0, 1_000) as client:

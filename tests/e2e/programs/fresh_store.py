@@ -12,5 +12,5 @@ where = Address(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 with WireClient(where, 10.0, 1_000) as store:
     store.greet()
     others = "nothing" if store.add(f"workers of rank {stage.rank}", 1) == 1 else "something"
-    stage.tell("found", others, "of others at", where)
+    stage.tell("found", others, "of others at", where, os.environ["TORCHELASTIC_USE_AGENT_STORE"])
 stage.wait_for_gate()

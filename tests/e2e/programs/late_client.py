@@ -1,6 +1,4 @@
-"""Rank 0 ends first. The others wait for the gate, make one more group, open a late client of MASTER_PORT, and tell.
-
-late_client.py ROUNDS: in so many rounds before, all ranks meet, and rank 1 fails."""
+"""Rank 0 ends first. The others wait for the gate, make one more group, open a late client of MASTER_PORT, and tell."""
 
 from __future__ import annotations
 
@@ -8,6 +6,7 @@ import os
 import sys
 from datetime import timedelta
 
+import quick_torch  # noqa: F401
 import stage
 import torch.distributed as dist
 
@@ -16,9 +15,6 @@ PATIENCE = timedelta(seconds=60)
 dist.init_process_group("gloo", timeout=PATIENCE)
 dist.barrier()
 stage.tell("meets at", os.environ["MASTER_PORT"], os.environ["TORCHELASTIC_USE_AGENT_STORE"])
-if stage.round < int(sys.argv[1]):
-    dist.barrier()
-    sys.exit(1 if stage.rank else stage.wait_for_signal())
 if stage.rank == 0:
     dist.destroy_process_group()
     sys.exit(0)

@@ -1,4 +1,4 @@
-"""Tell where worker rank 0 is to be met, and stay until the gate is opened."""
+"""Tell where the ranks are to meet, and whether an agent serves there; stay until the gate is opened."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import os
 
 import stage
 
-stage.tell(os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"])
+stage.tell(os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"], os.environ["TORCHELASTIC_USE_AGENT_STORE"])
 stage.wait_for_gate()
