@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -64,34 +63,35 @@ def hangs_at(pid: int, place: str) -> None:
     assert comes_true(lambda: see({0: pid}, HANDLER)[0].place == place), see({0: pid}, HANDLER)[0].place
 
 
-def all_hang(agents: list[Launch], count: int, odd: str) -> list[Told]:
+def all_hang(agents: list[Launch], count: int, places: dict[int, str]) -> list[Told]:
+    """Wait until the ranks are where they hang, all in the collective but for the first and those that have a place here."""
     told = [each for agent in agents for each in agent.hears(count)]
-    for each in told[1:-1]:
-        hangs_at(each.pid, STEP)
-    hangs_at(told[-1].pid, odd)
+    for each in told[1:]:
+        hangs_at(each.pid, places.get(each.rank, STEP))
     return told
 
 
-@pytest.mark.parametrize(
-    ("job", "how"),
-    [
-        pytest.param(store, how, marks=[pytest.mark.long] * (how != "stopped"))
-        for store, how in zip(cycle(["tcpstore", "etcd"]), ODD, strict=False)
-    ],
-    indirect=["job"],
-)
-def test_the_report_of_both_nodes_names_the_rank_that_hangs_elsewhere(
-    job: Jobs, launch: Launcher, tmp_path: Path, how: str
+HOWS = ("asleep", "lock_of_python", "step", "own_lock", "stopped", "loader")
+"""What the ranks from 2 on do: rank 1 on one node and rank 4 on the other are where most of a job is."""
+
+
+@only_in("etcd")
+def test_the_report_of_both_nodes_names_the_ranks_that_hang_elsewhere(
+    job: Jobs, launch: Launcher, tmp_path: Path
 ) -> None:
-    made = job("2", "--nproc-per-node=2", "--redirects=3", f"--log-dir={tmp_path}/logs")
-    agents = made.nodes("ab", program=(HANGS, how))
-    workers = all_hang(agents, 2, ODD[how])
-    shown = ask(made, launch)
-    if how == "stopped":  # it may not run on, so it does not answer; py-spy names the line, where there is one
-        shown = shown.replace("rank 3 stopped", f"rank 3 {ODD[how].partition(',')[0]}, stopped")
-    assert {f"ranks 1, 2 {STEP} · a, b", f"rank 3 {ODD[how]} · b"} < set(shown.splitlines())
+    made = job("2", "--nproc-per-node=4", "--redirects=3", f"--log-dir={tmp_path}/logs")
+    agents = made.nodes("ab", program=(HANGS, ",".join(HOWS)))
+    odd = {rank: ODD[how] for rank, how in enumerate(HOWS, 2) if how != "step"}
+    workers = all_hang(agents, 4, odd)
+    # The one that is stopped may not run on, so it does not answer; py-spy names the line, where there is one.
+    shown = ask(made, launch).replace("rank 6 stopped", f"rank 6 {odd[6].partition(',')[0]}, stopped")
+    names = {rank: "a" if rank < 4 else "b" for rank in odd}
+    assert {
+        f"ranks 1, 4 {STEP} · a, b",
+        *(f"rank {rank} {place} · {names[rank]}" for rank, place in odd.items()),
+    } < set(shown.splitlines())
     agents[0].open_gate()
-    assert comes_true(lambda: len([*tmp_path.glob("logs/*/attempt_0/*/stacks.txt")]) == 3)
+    assert comes_true(lambda: len([*tmp_path.glob("logs/*/attempt_0/*/stacks.txt")]) == 7)
     for worker in workers[1:]:  # both nodes have looked
         with suppress(ProcessLookupError):
             os.kill(worker.pid, signal.SIGKILL)
@@ -99,12 +99,14 @@ def test_the_report_of_both_nodes_names_the_rank_that_hangs_elsewhere(
         ended = agent.ends()
         assert ended.code == 1
         report = made.report(name)
-        assert report["stacks"] == [{"place": STEP, "ranks": [1, 2]}, {"place": ODD[how], "ranks": [3]}]
+        places = [{"place": place, "ranks": [rank]} for rank, place in odd.items()]
+        assert report["stacks"] == [{"place": STEP, "ranks": [1, 4]}, *places]
         assert report["failures"][report["cause"]]["rank"] == 0
         rows = [each.split(maxsplit=1) for each in ended.lines if each.startswith("  ")]
-        assert ["stacks", f"ranks 1, 2 {STEP} · rank 3 {ODD[how]}"] in rows
+        told = " · ".join(f"rank {rank} {place}" for rank, place in odd.items())
+        assert ["stacks", f"ranks 1, 4 {STEP} · {told}"] in rows
     written = sorted(tmp_path.glob("logs/*/attempt_0/*/stacks.txt"))
-    assert sorted(each.read_text().split(",")[0] for each in written) == ["rank 1", "rank 2", "rank 3"]
+    assert sorted(each.read_text().split(",")[0] for each in written) == [f"rank {rank}" for rank in range(1, 8)]
 
 
 def test_all_agents_tell_what_their_workers_are_doing_while_they_run(

@@ -1,4 +1,6 @@
-"""All ranks but the first meet in a collective of gloo, and the last does something else: `hangs.py HOW [whole]`.
+"""All ranks but the first meet in a collective of gloo, but for the last ones: `hangs.py HOW[,HOW…] [whole]`.
+
+Each HOW is what one of the last ranks does, by rank: a function of this program, or `step` as the others.
 
 Rank 0 fails when it may. It is no member of their group, so that its death does not end the collective before anybody has
 looked. In a `whole` job it waits with the others. Else the others ignore SIGTERM: the first node that stops its workers
@@ -8,6 +10,7 @@ would end the collective before the other node has looked.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import itertools
 import os
 import signal
@@ -16,6 +19,7 @@ import threading
 import time
 from typing import NoReturn
 
+import quick_torch  # noqa: F401
 import stage
 import torch
 import torch.distributed as dist
@@ -57,6 +61,7 @@ class Slow(torch.utils.data.Dataset[int]):
 
 
 def loader() -> None:
+    importlib.import_module("torch._meta_registrations")  # its process makes a generator, for which torch needs them
     for _ in torch.utils.data.DataLoader(Slow(), num_workers=1):
         raise AssertionError
 
@@ -72,8 +77,10 @@ def main() -> NoReturn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     group = dist.new_group(range(first, dist.get_world_size()))
     stage.tell("begins")
-    if stage.rank == dist.get_world_size() - 1:
-        {each.__name__: each for each in (asleep, lock_of_python, spinning, own_lock, stopped, loader)}[sys.argv[1]]()
+    ways = {each.__name__: each for each in (asleep, lock_of_python, spinning, own_lock, stopped, loader)}
+    for rank, how in enumerate(reversed(sys.argv[1].split(","))):
+        if stage.rank == dist.get_world_size() - 1 - rank and how != "step":
+            ways[how]()
     if stage.rank < first:
         stage.wait_for_gate()
         sys.exit(3)
