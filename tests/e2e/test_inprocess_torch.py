@@ -24,27 +24,22 @@ def test_ranks_blocked_in_gloo_come_back_and_meet_in_a_new_group(launch: Launche
     assert len(list(launch.traces.glob("rank_*.ndjson"))) == 3, "for `launch` to replay"
 
 
-@pytest.mark.parametrize("how", ["raises", pytest.param("closes", marks=pytest.mark.long)])
-def test_the_rank_that_raised_is_named_first_and_not_one_that_lost_its_peer(launch: Launcher, how: str) -> None:
-    running = launch("--restart-scope=rank", "--nproc-per-node=3", PROGRAMS / "echoes.py", how, "4")
+def test_the_rank_that_failed_is_named_first_and_not_one_that_lost_its_peer(launch: Launcher) -> None:
+    """It raises, closes its connections too, and is killed at last."""
+    running = launch(
+        "--restart-scope=rank", "--nproc-per-node=3", PROGRAMS / "echoes.py", *["raises", "closes"] * 2, "dies"
+    )
     for iteration in range(1, 5):
         told = [each.words for each in running.hears(3)]
         assert told == [f"in {iteration} after 2 ValueError: the true cause"] * 3
-    ended = running.ends()
-    assert ended.code == 0
-    begun = re.findall(r"iteration \d begins, world size 3: it went wrong on a rank \((.*)\)", ended.err)
-    assert begun == ["rank 2"] * 4
-
-
-@pytest.mark.long
-def test_a_rank_that_was_killed_is_named_first_and_not_one_that_lost_its_peer(launch: Launcher) -> None:
-    running = launch("--restart-scope=rank", "--nproc-per-node=3", PROGRAMS / "echoes.py", "dies", "1")
-    first = re.compile(r"in 1 after 2 (killed by SIGKILL|its process died)")
+    first = re.compile(r"in 5 after 2 (killed by SIGKILL|its process died)")
     told = [each.words for each in running.hears(2)]
     assert all(first.fullmatch(words) for words in told), told
     ended = running.ends()
     assert ended.code == 0
-    assert "iteration 1 begins, world size 2: a rank was lost" in ended.err
+    begun = re.findall(r"iteration \d begins, world size 3: it went wrong on a rank \((.*)\)", ended.err)
+    assert begun == ["rank 2"] * 4
+    assert "iteration 5 begins, world size 2: a rank was lost" in ended.err
 
 
 RANKS = 4
@@ -71,17 +66,20 @@ def test_a_killed_rank_is_replaced_by_a_standby_before_the_next_iteration_begins
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("way", "ranks"), [("raises", 3), ("dies", 2)])
-def test_ranks_that_wait_for_the_store_of_rank_0_come_back_when_it_is_gone(
-    launch: Launcher, way: str, ranks: int
+def test_ranks_that_wait_for_the_store_of_rank_0_come_back_when_it_fails_and_when_it_is_killed(
+    launch: Launcher,
 ) -> None:
     """torch's own client holds a signal for a failed try, and goes on trying for half an hour."""
-    running = launch("--restart-scope=rank", "--nproc-per-node=3", PROGRAMS / "connecting.py", way)
+    running = launch("--restart-scope=rank", "--nproc-per-node=3", PROGRAMS / "connecting.py", "raises", "dies")
     first = running.hears(5)
     assert [told.words for told in first] == ["in 0 of 3", *["in 0 of 3", "waits"] * 2]
-    running.open_gate()
-    again = running.hears(ranks)
-    assert [told.words for told in again] == [f"in 1 of {ranks}"] * ranks
-    assert [told.pid for told in again] == [first[0].pid, first[1].pid, first[3].pid][-ranks:]
-    assert [told.words for told in running.hears(ranks)] == ["returned 1"] * ranks
+    running.open_gate(0)
+    second = running.hears(5)
+    assert [told.words for told in second] == ["in 1 of 3", *["in 1 of 3", "waits"] * 2]
+    assert [told.pid for told in second] == [told.pid for told in first]
+    running.open_gate(1)
+    third = running.hears(2)
+    assert [told.words for told in third] == ["in 2 of 2"] * 2
+    assert [told.pid for told in third] == [first[1].pid, first[3].pid]
+    assert [told.words for told in running.hears(2)] == ["returned 2"] * 2
     assert running.ends().code == 0

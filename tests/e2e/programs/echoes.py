@@ -1,4 +1,4 @@
-"""Rank 2 fails while the others are in collectives of gloo with it: `echoes.py raises|closes|dies ITERATIONS`.
+"""Rank 2 fails while the others are in collectives of gloo with it, once in each way: `echoes.py raises|closes|dies…`.
 
 `closes`: it closes its connections before the wrapper hears of its failure, as a `finally` does. In each later iteration
 each rank tells the records of the last one: first the rank and its message, then the ranks of those that are echoes.
@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 
+import quick_torch  # noqa: F401
 import stage
 import torch
 from torch import distributed
@@ -17,7 +18,7 @@ from torch import distributed
 from elastic.inprocess import CallWrapper, Wrapper
 
 MINE, CULPRIT = int(os.environ["RANK"]), 2
-HOW, ITERATIONS = sys.argv[1], int(sys.argv[2])
+HOWS = sys.argv[1:]
 STEPS_MAX = 1_000_000
 
 
@@ -28,22 +29,23 @@ def train(call: CallWrapper) -> None:
         echoes = sorted(int(fault.node.slot) for fault in last if fault.remark.startswith("an echo"))
         assert not {int(fault.node.slot) for fault in last[len(last) - len(echoes) :]} - set(echoes)
         stage.tell("in", call.iteration, "after", last[0].node.slot, last[0].message)
-    if call.iteration == ITERATIONS:
+    if call.iteration == len(HOWS):
         return
+    how = HOWS[call.iteration]
     distributed.init_process_group("gloo")
     try:
         for step in range(STEPS_MAX):
             distributed.all_reduce(torch.ones(1))
             call.ping()
             if step == 20 and int(os.environ["RANK"]) == CULPRIT:
-                fail()
+                fail(how)
     finally:
-        if HOW == "closes" and distributed.is_initialized():
+        if how == "closes" and distributed.is_initialized():
             distributed.destroy_process_group()
 
 
-def fail() -> None:
-    if HOW == "dies":
+def fail(how: str) -> None:
+    if how == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
     raise ValueError("the true cause")
 
