@@ -11,9 +11,9 @@ from launches import PROGRAMS, Launch, Launcher, Told
 
 from elastic.adapters.store.tcpstore.wire import Address
 
-OUTLASTING = PROGRAMS / "outlasting.py"
+TROUBLED = PROGRAMS / "troubled.py"
 SCOPE = ("--restart-scope=rank", "--last-call=1000")
-LOSS = (OUTLASTING, "3", "loss")
+LOSS = (PROGRAMS / "outlasting.py", "3")
 BEGUN = "in 0 of 3 at 3"
 WHOLE = "returned -21.0"
 """What three ranks come to that all took part in each step."""
@@ -70,20 +70,14 @@ def test_the_ranks_of_the_other_nodes_outlive_a_member_of_etcd_that_is_lost_with
 
 
 INTERVALS = ("monitor_thread_interval=0.1", "monitor_process_interval=0.1", "progress_watchdog_interval=0.1")
-LIMITS = {
-    "stop": (*INTERVALS, "soft_timeout=2.0", "hard_timeout=4.0", "termination_grace_time=0.2"),
-    "raise": ("max_rank_faults=1",),
-}
-"""The limits that the last rank exceeds on its node."""
-SAID = {"stop": "no progress for 4 s (hard_timeout)", "raise": "ValueError: boom"}
 
 
 def test_a_wrapper_that_gives_up_on_one_node_has_all_processes_start_anew(tcpstore_job: Jobs) -> None:
     """A wrapper ends its process with a code that says: no process alone is to be started again."""
     made = tcpstore_job("2", *SCOPE, "--max-restarts=1")
-    agents = made.nodes("ab", program=(OUTLASTING, "2", "raise", *LIMITS["raise"]))
+    agents = made.nodes("ab", program=(TROUBLED, "2", "raise", "max_rank_faults=1"))
     first = until("begins", *agents)
-    last = until("returned -18.0", *agents)
+    last = until("returned well", *agents)
     assert ({each.round for each in first}, {each.round for each in last}) == ({0}, {1})
     assert set(pids(last)).isdisjoint(pids(first))
     assert codes(agent.ends() for agent in agents) == [0, 0]
@@ -96,25 +90,24 @@ def test_a_rank_that_its_monitor_ends_is_started_again_alone_and_the_other_node_
 ) -> None:
     made = tcpstore_job("2", *SCOPE, "--max-restarts=1")
     limits = (*INTERVALS, "soft_timeout=5.0", "hard_timeout=8.0", "termination_grace_time=0.2")
-    agents = made.nodes("ab", program=(OUTLASTING, "2", "halt", *limits))
-    first = until("in 0 of 2 at 3", *agents)
-    last = until("returned -18.0", *agents)
+    agents = made.nodes("ab", program=(TROUBLED, "2", "halt", *limits))
+    first = until("in 0 of 2", *agents)
+    last = until("returned well", *agents)
     assert [old == new for old, new in zip(pids(first), pids(last), strict=True)] == [True, False]
     assert codes(agent.ends() for agent in agents) == [0, 0]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("way", LIMITS)
-def test_when_the_launcher_has_no_restart_either_both_nodes_name_the_rank_that_gave_up(
-    tcpstore_job: Jobs, way: str
-) -> None:
+def test_when_the_launcher_has_no_restart_either_both_nodes_name_the_rank_that_gave_up(tcpstore_job: Jobs) -> None:
+    """One whose faults are too many is named likewise, in test_inprocess.py."""
     made = tcpstore_job("2", *SCOPE, "--max-restarts=0")
-    agents = made.nodes("ab", program=(OUTLASTING, "2", way, *LIMITS[way]))
+    limits = (*INTERVALS, "soft_timeout=2.0", "hard_timeout=4.0", "termination_grace_time=0.2")
+    agents = made.nodes("ab", program=(TROUBLED, "2", "stop", *limits))
     assert codes(agent.ends() for agent in agents) == [1, 1]
     for name in "ab":
         report = made.report(name)
         cause = report["failures"][report["cause"]]
-        assert SAID[way] in cause["message"], cause
+        assert "no progress for 4 s (hard_timeout)" in cause["message"], cause
         assert cause["rank"] == 1
 
 
