@@ -139,6 +139,11 @@ def only_in(store: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("job", [store], indirect=True)
 
 
+def in_each(first: object, second: object) -> list[object]:
+    """Run a test with one value in a TCPStore, and with the other one in an etcd: both stores pass the same tests."""
+    return [("tcpstore", first), pytest.param("etcd", second, marks=pytest.mark.long)]
+
+
 @contextmanager
 def jobs(launch: Launcher, folder: Path, shared: Address, etcd: Cluster | None = None) -> Iterator[Jobs]:
     """Makes jobs; one with `own_store` has its port kept free for it until its first agent listens there."""

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from jobs import Job, Jobs, alive, codes, end, kill, lose, only_in, run, slots, worlds
+from jobs import Job, Jobs, alive, codes, end, in_each, kill, lose, only_in, run, slots, worlds
 from launches import PROGRAMS, TESTS, Launch
 from processes import children_of, dies, is_alive
 
@@ -21,6 +21,7 @@ BEHIND = {"PYTHONPATH": f"{TESTS}/e2e/shifted:{TESTS}", "ELASTIC_TEST_SHIFT_S": 
 """On a host whose clock is a minute behind."""
 
 
+@only_in("tcpstore")
 def test_the_workers_of_a_lost_node_die_with_its_agent(job: Jobs) -> None:
     both = job("2")
     agents = both.nodes("ab", "--nproc-per-node=2")
@@ -169,7 +170,7 @@ def test_a_replacement_may_come_back_under_the_name_of_the_lost_node_before_the_
     assert_nothing_charged(both, "ab")
 
 
-@pytest.mark.parametrize("nnodes", ["2", "1:2"])
+@pytest.mark.parametrize(("job", "nnodes"), in_each("2", "1:2"), indirect=["job"])
 def test_workers_that_a_loss_makes_fail_are_not_charged(job: Jobs, nnodes: str) -> None:
     """The failure is charged until the loss is seen, and then refunded: no restart is allowed here."""
     both = job(nnodes, "--last-call=1000")
@@ -226,7 +227,7 @@ def test_a_node_that_is_paused_for_less_than_the_ttl_is_missed_by_nobody(job: Jo
     assert both.reaches(lambda state: state.closed is not None).round == 0
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["the first", "the second"])
+@pytest.mark.parametrize(("job", "which"), in_each(0, 1), indirect=["job"])
 def test_a_node_that_wakes_up_evicted_stops_its_workers_and_comes_back_as_a_newcomer(job: Jobs, which: int) -> None:
     elastic = job("1:2", "--last-call=1000")
     agents = elastic.nodes("ab")
@@ -281,7 +282,7 @@ def test_a_host_whose_wall_clock_is_wrong_is_a_node_like_any_other(job: Jobs, sh
     assert both.reaches(lambda state: state.closed is not None).round == 1
 
 
-@pytest.mark.parametrize("dead", ["ab", "a"])
+@pytest.mark.parametrize(("job", "dead"), in_each("ab", "a"), indirect=["job"])
 def test_a_node_follows_its_own_dead_start_that_was_later_by_a_clock_that_is_behind_now(job: Jobs, dead: str) -> None:
     """It ended with code 3: a later start had taken its seat. That start had died."""
     both = job("2", "--max-restarts=0")

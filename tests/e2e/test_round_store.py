@@ -6,7 +6,7 @@ import os
 import signal
 
 import pytest
-from jobs import Jobs, codes, end, kill, run, worlds
+from jobs import Jobs, codes, end, in_each, kill, run, worlds
 from launches import PROGRAMS, Told
 from leftovers import alive_with
 from processes import dies
@@ -71,7 +71,7 @@ def test_who_serves_is_told_by_the_first_node_to_all(tcpstore_job: Jobs, first: 
     assert codes(agent.ends() for agent in agents) == [143, 143]
 
 
-@pytest.mark.parametrize("options", [("--restart-scope=rank",), pytest.param((), marks=pytest.mark.long)])
+@pytest.mark.parametrize(("job", "options"), in_each(("--restart-scope=rank",), ()), indirect=["job"])
 def test_rank_0_serves_where_workers_start_again_alone_and_where_no_agent_serves(
     job: Jobs, options: tuple[str, ...]
 ) -> None:
