@@ -192,10 +192,16 @@ PROGRAMS: Mapping[str, Callable[[Path], Program]] = {
 }
 
 
-@pytest.mark.parametrize("console", [False, True])
 @pytest.mark.parametrize(
-    ("kind", "pythonpath"),
-    [("script", ""), ("folder", "/nowhere:/tmp"), ("package", ""), ("module", "/nowhere:/tmp"), ("path", "")],
+    ("kind", "pythonpath", "console"),
+    [
+        ("script", "", False),
+        ("script", "", True),
+        ("folder", "/nowhere:/tmp", True),
+        ("package", "", False),
+        ("module", "/nowhere:/tmp", False),
+        ("path", "", True),
+    ],
 )
 def test_a_program_finds_nothing_by_which_it_could_tell_a_standby_from_a_fresh_worker(
     make: Callable[..., Node],
@@ -238,8 +244,13 @@ def finds_the_same_in_both(
     assert fresh[1].endswith("no line endat exit\n")
 
 
-@pytest.mark.parametrize("pythonpath", [None, "", "/nowhere:/tmp"])
-@pytest.mark.parametrize("kind", PROGRAMS)
+@pytest.mark.parametrize(
+    ("kind", "pythonpath"),
+    [
+        *(("script", pythonpath) for pythonpath in (None, "", "/nowhere:/tmp")),
+        *(("folder", None), ("package", ""), ("module", "/nowhere:/tmp"), ("path", None)),
+    ],
+)
 def test_a_program_finds_two_traces_of_the_stacks_and_four_of_the_reports(
     make: Callable[..., Node], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, pythonpath: str | None
 ) -> None:
