@@ -188,7 +188,7 @@ def test_a_group_outlives_the_frames_of_its_iteration_and_no_longer(monkeypatch:
     assert (seen, there()) == ([True], None)
 
 
-INTERRUPTED = """
+INTERRUPTED_THEN_ENDED_BY_AN_EXCEPTION = """
 from datetime import timedelta
 import torch.distributed as dist
 from elastic.adapters.inprocess.rank.aborts import forget_groups
@@ -202,22 +202,6 @@ except (RuntimeError, dist.DistError) as error:
     print(type(error).__name__, numbered(), dist.is_initialized())
 forget_groups()
 print(numbered())
-"""
-
-
-@needs_torch
-def test_a_group_whose_making_was_interrupted_is_not_counted_among_the_next_iteration_s() -> None:
-    """torch names a group by its number, and the ranks meet under that name."""
-    program = [sys.executable, "-W", "ignore", "-c", INTERRUPTED]
-    ran = subprocess.run(program, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    before, after = ran.stdout.splitlines()
-    assert (before.split()[1:], after) == (["1", "False"], "0"), ran.stderr
-
-
-ENDED_BY_AN_EXCEPTION = """
-import torch.distributed as dist
-from elastic.adapters.inprocess.rank.aborts import forget_groups
-
 for _ in range(3):
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     dist.destroy_process_group()
@@ -227,9 +211,11 @@ raise ValueError("the end")
 
 
 @needs_torch
-def test_past_iterations_write_no_ranks_before_a_traceback() -> None:
-    """Each init_process_group puts a hook before the last one, which writes its rank once more."""
-    run = subprocess.run(
-        [sys.executable, "-c", ENDED_BY_AN_EXCEPTION], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
-    assert run.stderr.endswith("\nValueError: the end\n"), run.stderr
+def test_a_group_whose_making_was_interrupted_is_not_counted_and_past_ones_write_no_rank_before_a_traceback() -> None:
+    """torch names a group by its number, and the ranks meet under that name. Each init_process_group puts a hook before the
+    last one, which writes its rank once more."""
+    program = [sys.executable, "-W", "ignore", "-c", INTERRUPTED_THEN_ENDED_BY_AN_EXCEPTION]
+    ran = subprocess.run(program, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    before, after = ran.stdout.splitlines()
+    assert (before.split()[1:], after) == (["1", "False"], "0"), ran.stderr
+    assert ran.stderr.endswith("\nValueError: the end\n"), ran.stderr
