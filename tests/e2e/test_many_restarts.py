@@ -13,14 +13,14 @@ from wrapped import needs_torch
 from elastic.adapters.store.notes import FAULTS_MAX
 
 ITERATIONS = int(os.environ.get("ELASTIC_RESTARTS", "200"))
-GLOO_ITERATIONS = int(os.environ.get("ELASTIC_GLOO_RESTARTS", "100"))
+GLOO_ITERATIONS = int(os.environ.get("ELASTIC_GLOO_RESTARTS", "60"))
 """Each takes 0.6 s. torch keeps some kB for each process group, so thousands grow by more than GROWTH."""
 REPLAYED_MAX = 1_000
 """More are not taken again at the end: that takes 10 ms each."""
 MOMENTARY = 4
 """Descriptors and threads that are there for a moment."""
 GROWTH = 0.01
-"""Of what was held after a hundred iterations, at most, however many come after them."""
+"""Of what was held after some iterations, at most, however many come after them."""
 TRACED_KB = 512.0
 """Steps that a rank's trace has yet to write."""
 RECORD_KB = 1.0
