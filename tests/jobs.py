@@ -182,7 +182,7 @@ def prefix(job: Job) -> str:
 @contextmanager
 def client_of(job: Job) -> Iterator[WireClient]:
     """Somebody else at the job's store."""
-    with WireClient(job.store, 10.0, 2 * codec.BYTES_MAX) as client:
+    with WireClient(job.store, 60.0, 2 * codec.BYTES_MAX) as client:
         client.greet()
         yield client
 

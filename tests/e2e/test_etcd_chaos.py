@@ -191,7 +191,7 @@ def test_a_store_that_is_full_is_waited_for(on_etcd: Lab) -> None:
 
 def raise_alarm(host: str, port: int) -> None:
     """As a member does that has reached its quota: etcdctl cannot."""
-    connection = http.client.HTTPConnection(host, port, timeout=5.0)
+    connection = http.client.HTTPConnection(host, port, timeout=60.0)
     connection.request("POST", "/v3/maintenance/alarm", json.dumps({"action": "ACTIVATE", "alarm": "NOSPACE"}))
     assert connection.getresponse().status == 200
     connection.close()

@@ -19,8 +19,8 @@ from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.adapters.store.port import BEATS_MAX, OutOfReach
 from elastic.core.world import Node
 
-ANSWER_S = 20.0
-PROMPT_S = 10.0
+ANSWER_S = 60.0
+PROMPT_S = 30.0
 """On a machine that is busy with something else; what is not prompt takes far longer."""
 NEVER_S = 60.0
 """An interval in which a test is over."""

@@ -18,7 +18,7 @@ from attrs import define
 from elastic.adapters.rendezvous.stall_detector import StallDetector
 
 LONGEST_S = 1.0
-ANSWER_S = 20.0
+ANSWER_S = 60.0
 PROGRAM = f"""
 import sys, threading, time
 from elastic.adapters.rendezvous.stall_detector import StallDetector

@@ -42,7 +42,7 @@ from elastic.core.world import Ending, Why
 CLOCK = SystemClock()
 PAIR = Settings(Limits(2, 2), keep_alive_interval=0.2, keep_alive_max_attempt=8, upscale_after=0.0, close_timeout=1.0)
 ELASTIC = evolve(PAIR, limits=Limits(1, 2), last_call_timeout=0.0)
-ANSWER_S = 30.0
+ANSWER_S = 60.0
 
 
 class SharedConnection:

@@ -22,7 +22,7 @@ import elastic
 from elastic.adapters.workers.start.function_call import StartMethod
 from elastic.cli.api.job import Job
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 90.0
 """Nothing here takes as long."""
 
 
