@@ -27,7 +27,7 @@ _Step: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], Group | None]
 """A function of the core, what it was given and answered, and the worker group after a step of that."""
 _IDLE = (Heartbeats, Counted, Proposals, Passed, Drawn)
 _STEPS = 16
-"""The account takes this many steps at once while workers run."""
+"""The account takes this many steps at once at a heartbeat while workers run."""
 _STEPS_MAX = 64
 """It takes this many wherever the node stands: a step may hold a register of its own."""
 _SHORT_S = 10.0
@@ -110,15 +110,14 @@ class NodeTime:
             self._steps.append((function, given, after))
             self._starts += function is Start
         waiting = len(self._steps)
-        is_calm = waiting >= _STEPS and after is not None and after.phase is Phase.RUNNING
-        if is_calm or waiting >= _STEPS_MAX:
+        if (waiting >= _STEPS and _is_calm(given, after)) or waiting >= _STEPS_MAX:
             self._enter()
 
     def _is_idle(self, given: tuple[Any, ...], after: Group | None) -> bool:
         """Return True if only time passes in this step: a heartbeat of workers that run, or a client that hears no register
         while its store answers."""
         if after:
-            return isinstance(given[0], Beaten) and not given[1] and after.phase is Phase.RUNNING
+            return _is_calm(given, after)
         fed, was_silent = given[0], self._is_silent
         self._is_silent = isinstance(fed, UNANSWERED) or (was_silent and not isinstance(fed, ANSWERS))
         return isinstance(fed, _IDLE) and not was_silent
@@ -143,6 +142,12 @@ class NodeTime:
             self._lose(error)
         self._steps.clear()
         return self._ledger
+
+
+def _is_calm(given: tuple[Any, ...], after: Group | None) -> bool:
+    """Return True for a heartbeat of workers that run, in which nothing happens. At other steps of running workers their
+    start may be next, and it does not wait until the account is imported."""
+    return after is not None and after.phase is Phase.RUNNING and isinstance(given[0], Beaten) and not given[1]
 
 
 def _totals(ledger: Ledger) -> Mapping[tuple[str, str], int]:

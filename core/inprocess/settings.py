@@ -7,12 +7,13 @@ checked too, though nothing here polls.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
-
-from attrs import Attribute, field, fields
+from typing import TYPE_CHECKING, Any
 
 from ..spans import span, span_or_zero
-from ..values import frozen
+from ..values import field, fields, frozen
+
+if TYPE_CHECKING:
+    from attrs import Attribute
 
 RELATIONS = (
     ("soft_timeout", "hard_timeout"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from traced import Agent, finished, started
 from elastic.adapters.agent.node_time import NodeTime
 from elastic.adapters.clock import Clock, SystemClock
 from elastic.adapters.report.news import NoTrace, Remark, TraceLost
-from elastic.core.goodput import booked, follow, take
+from elastic.core.goodput import Ledger, booked, follow, kept, take
 from elastic.core.group import Group, Phase, Settings, transition
 from elastic.core.group.state import Beaten, Start
 from elastic.core.rendezvous import Counted, Heartbeats, Held, Input, Passed, Silent, Unknown
@@ -108,6 +108,23 @@ def test_of_a_short_part_it_tells_only_after_a_restart() -> None:
     again = Beside(agent := finished().a)
     again.hears(*agent.steps)
     assert again.told(9.0) == again.traced()
+
+
+def test_workers_are_started_before_the_account_takes_what_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+
+    def counts(ledger: Ledger, steps: Iterable[tuple[Step, Group | None]]) -> Ledger:
+        taken.append(len(found := list(steps)))
+        return kept(ledger, found)
+
+    monkeypatch.setattr("elastic.core.goodput.kept", counts)
+    beside = Beside(agent := started().a)
+    for step in agent.steps:
+        beside.hears(*(Asked(Silent(), step_at(step), None) for _ in range(20 if step is agent.steps[0] else 0)), step)
+    assert beside.group.phase is Phase.RUNNING and not taken
+    at = step_at(agent.steps[-1])
+    beside.hears(Stepped(Beaten(at, at), (), at))
+    assert len(taken) == 1
 
 
 def test_an_agent_that_has_not_begun_has_no_time() -> None:
