@@ -281,7 +281,7 @@ soak: setup etcd network  ## 3,000 real faults, 10^5 injections, 10^8 simulated 
 	  | tee logs/register-$$(date -u +%Y%m%dT%H%M%SZ).log
 	$(BIN)/python tools/volume.py --steps=$(SOAK_STEPS) --calls-steps=$(SOAK_CALL_STEPS) 2>&1 \
 	  | tee logs/simulate-$$(date -u +%Y%m%dT%H%M%SZ).log
-	ELASTIC_SIMULATED_NODES=1024 $(BIN)/pytest --timeout=0 tests/core/sim/test_large_worlds.py 2>&1 \
+	ELASTIC_SIMULATED_NODES=1024 $(BIN)/pytest --timeout=0 property_tests/test_large_worlds.py 2>&1 \
 	  | tee logs/large-$$(date -u +%Y%m%dT%H%M%SZ).log
 	ELASTIC_INJECTIONS=$(SOAK_INJECTIONS) ELASTIC_GATE_STRIDE=1 $(BIN)/pytest --timeout=0 \
 	  $(GATE_TESTS) 2>&1 \

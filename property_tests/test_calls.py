@@ -17,6 +17,7 @@ from callworlds import explored
 from profiles import SOAK
 
 from elastic.core.caller import Terms
+from elastic.core.inprocess import Settings
 from elastic.core.policies import at_most
 from elastic.core.sim.calls import over_nodes
 from elastic.core.sim.calls.call_sometimes import SOMETIMES
@@ -24,7 +25,7 @@ from elastic.core.sim.calls.call_strength import LAWS
 from elastic.core.sim.calls.call_world import Budget, Shape
 from elastic.core.sim.calls.node_laws import LAWS as OVER_NODES
 from elastic.core.sim.calls.nodes_walk import walked_over_nodes
-from elastic.core.sim.calls.walk import walked
+from elastic.core.sim.calls.walk import UNLIKE, walked
 
 RUNS = 10_000 if SOAK else 400
 """A run has about 87 steps."""
@@ -97,6 +98,21 @@ def test_random_runs_keep_the_laws_and_show_what_they_should() -> None:
         armed += run.strength.armed
     assert [number for number in LAWS if not armed[number]] == []
     assert set(SOMETIMES) - seen.keys() <= (frozenset() if SOAK else RARE)
+
+
+def test_runs_whose_steps_take_time_keep_the_laws_and_arm_those_of_time() -> None:
+    seen, armed = Counter[str](), Counter[str]()
+    for seed in range(60):
+        shape = Shape(
+            2 + seed % 2, budget=Budget(8, 4, 2), calls=UNLIKE if seed % 3 else Settings(), lasting=True, replace_s=0.5
+        )
+        walk = walked(seed, shape)
+        assert walk.broken is None, f"{seed}: {walk.broken}"
+        seen += walk.seen
+        armed += walk.strength.armed
+    assert armed["I20"] and armed["I21"] and armed["I22"]
+    assert {"takes long", "fault: stands still", "monitor speaks for a dead rank"} <= seen.keys()
+    assert seen["killed at a limit"] or seen["monitor injects"]
 
 
 FIRST_OVER_NODES, ENOUGH = 130, RUNS if SOAK else RUNS // 4

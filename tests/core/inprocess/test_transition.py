@@ -83,6 +83,35 @@ def test_a_function_whose_round_is_over_is_asked_at_the_gate_before_anything_is_
     assert told(*RUNNING, Over(0), GateRead(2, 0))[1] == (Abort(), Inject(2))
 
 
+@pytest.mark.parametrize(
+    ("events", "phase"),
+    [
+        ((), Phase.JOINING),
+        ((ready(enough=False),), Phase.SHORT),
+        (RUNNING, Phase.RUNNING),
+        ((ready(active=False), OK), Phase.RESERVE),
+        (RETURNED, Phase.RETURNED),
+        ((*RUNNING, Over(0)), Phase.PENDING),
+        ((*RETURNED, SUCCEEDED), Phase.COMPLETING),
+        ((*RETURNED, SUCCEEDED, OK), Phase.ENDED),
+    ],
+)
+def test_an_event_that_a_phase_does_not_wait_for_changes_nothing(events: tuple[Event | How, ...], phase: Phase) -> None:
+    call = led(*events)
+    assert call.phase is phase
+    assert transition(call, AbortEnded()) == (call, ())
+
+
+def test_a_gate_that_does_not_answer_has_its_process_killed() -> None:
+    call = led(*RUNNING, Over(0))
+    assert transition(call, elapsed(call, Timer.HARD)) == (call, (Kill(),))
+
+
+def test_terminate_that_takes_too_long_is_asked_to_end() -> None:
+    call = led(Terminated())
+    assert (call.phase, transition(call, elapsed(call, Timer.LIMIT))[1]) == (Phase.LEAVING, (Want(1), Inject(1)))
+
+
 def test_in_an_atomic_section_neither_abort_nor_signal_starts() -> None:
     inside = (*RUNNING, Over(0), GateRead(2, 1))
     assert told(*inside) == (led(*RUNNING, Over(0)), ())

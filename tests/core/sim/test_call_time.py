@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +22,7 @@ from elastic.core.sim.calls.effects import beginning, step
 from elastic.core.sim.calls.monitor_sight import marks, moves_of, sight
 from elastic.core.sim.calls.moves import Move, prompt
 from elastic.core.sim.calls.time_laws import TimeLaws
-from elastic.core.sim.calls.walk import UNLIKE, walked
+from elastic.core.sim.calls.walk import walked
 from elastic.core.sim.chance import seeded
 from elastic.core.sim.run import run_seed
 from elastic.core.violation import Violation
@@ -267,21 +266,6 @@ def test_the_times_of_a_run_never_go_back_and_are_told() -> None:
     assert len(walk.times) == walk.steps
     assert list(walk.times) == sorted(walk.times)
     assert walked(3, Shape(2)).times == ()
-
-
-def test_runs_whose_steps_take_time_keep_the_laws_and_arm_those_of_time() -> None:
-    seen, armed = Counter[str](), Counter[str]()
-    for seed in range(60):
-        shape = Shape(
-            2 + seed % 2, budget=Budget(8, 4, 2), calls=UNLIKE if seed % 3 else Settings(), lasting=True, replace_s=0.5
-        )
-        walk = walked(seed, shape)
-        assert walk.broken is None, f"{seed}: {walk.broken}"
-        seen += walk.seen
-        armed += walk.strength.armed
-    assert armed["I20"] and armed["I21"] and armed["I22"]
-    assert {"takes long", "fault: stands still", "monitor speaks for a dead rank"} <= seen.keys()
-    assert seen["killed at a limit"] or seen["monitor injects"]
 
 
 def test_a_host_that_stands_still_does_nothing_until_it_goes_on() -> None:

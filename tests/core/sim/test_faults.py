@@ -46,6 +46,14 @@ def test_a_heartbeat_that_its_heart_hears_late_counts_from_when_it_was_sent() ->
     assert made.counts["end by lost"] == 0
 
 
+def test_a_node_starts_at_no_heartbeat_that_its_heart_hears_late() -> None:
+    made = world("start a", "start b", setting="world nodes=2 min=2 max=2")
+    while at(made, "a").group.phase is not Phase.HELD:
+        then(made, "pass 0.001")
+    then(made, "pause-heart a 4", "pass 4.5")
+    assert (made.counts["start held back for a fresh heartbeat"], at(made, "a").group.phase) == (1, Phase.HELD)
+
+
 def test_a_loop_that_stands_still_hears_everything_in_its_order() -> None:
     made = then(both_running(), "pause-loop b 4", "fail a", "pass 1", "succeed b", "pass 2.9")
     assert at(made, "b").group.phase is Phase.BARRIER  # nobody has told the agent of the failure
@@ -266,6 +274,51 @@ def test_another_version_is_refused_in_the_words_of_the_codec() -> None:
 
 def test_leases_run_out_again_when_an_outage_of_minutes_is_healed() -> None:
     converges(world("start b", "pass 1", "outage 160", "crash b", setting="world max=1 backend=lease"))
+
+
+def test_an_outage_may_begin_in_another_one() -> None:
+    made = then(both_running(), "outage 3", "pass 1", "outage 5", "pass 1")
+    assert (made.store.down_since, made.store.down_until) == (1.0, 7.0)
+
+
+def test_a_waiter_that_has_missed_a_change_hears_that_its_store_is_lost() -> None:
+    made = then(both_running(), "gap b", "fail a", "pass 0.3", "empty", "pass 3")
+    assert made.counts["restored by a survivor"] == 1
+    assert {process.group.phase for process in made.living()} == {Phase.RUNNING}
+
+
+def test_a_failure_of_which_the_store_has_forgotten_is_restored() -> None:
+    made = world(*TWO, "pass 1", "fail b", "crash a", "pass 1", "older 1", setting="world nodes=2 min=2 max=2 seed=1")
+    converges(made)
+    assert made.counts["restored over an older fork"] == 1
+
+
+def test_a_node_that_cannot_send_ends_without_its_farewell() -> None:
+    made = world(*TWO, "pass 1", "cut-out a 30", "drain a", "pass 20", setting="world nodes=2 min=1 max=2")
+    assert made.at("a") is None
+
+
+def test_a_newcomer_waits_behind_a_round_that_is_about_to_end() -> None:
+    made = world(*TWO, "pass 2", "succeed a", "pass 0.1", "start c", "pass 1", setting="world nodes=3 min=2 max=2")
+    assert made.counts["a newcomer behind a finishing round"] == 1
+
+
+def test_a_supervisor_starts_no_agent_when_the_job_is_over() -> None:
+    made = world(*TWO, "outage 10", "pass 7.5", "pause-loop b 10", setting="world nodes=2 max=1 join=15")
+    converges(made)
+    assert (made.counts["closed SUCCEEDED"], made.counts["a late agent told the verdict"]) == (1, 1)
+
+
+def test_an_agent_that_stands_still_is_signalled_and_checked_when_it_goes_on() -> None:
+    made = then(both_running(), "pause a 2")
+    made.agents.are_signalled(at(made, "a"), 15)
+    then(made, "pass 1")
+    assert at(made, "a").group.phase is Phase.RUNNING
+    then(made, "pass 2")
+    assert (made.at("a"), made.counts["end by left"]) == (None, 1)
+    checked = world("start a", "start b", "pause a 3", "pass 2", setting="world nodes=2 min=2 max=2 checks=1")
+    assert at(checked, "a").group.phase is Phase.CHECKING
+    assert at(then(checked, "pass 4"), "a").group.phase is Phase.RUNNING
 
 
 def test_an_agent_that_stands_still_is_given_notice_when_it_goes_on() -> None:

@@ -1,10 +1,9 @@
-"""Features of simulated worlds: every two meet, a user can ask for them, and runs count them."""
+"""Features of simulated worlds: a user can ask for them, and runs count them.
+
+property_tests/test_runs.py counts how often they are drawn, and which of them meet.
+"""
 
 from __future__ import annotations
-
-from collections import Counter
-from functools import cache
-from itertools import combinations
 
 import pytest
 
@@ -12,35 +11,9 @@ from elastic.core.sim.chance import seeded
 from elastic.core.sim.features import FEATURES, PAIRS, features_of
 from elastic.core.sim.kinds import Kind
 from elastic.core.sim.run import wander
-from elastic.core.sim.story import QUICK, parsed
+from elastic.core.sim.story import QUICK
 from elastic.core.sim.swarm import DRAWN, Shape, setting
 from elastic.core.sim.tally import Tally, showed
-
-SETTINGS = 3_000
-
-
-@cache
-def drawn() -> tuple[tuple[str, ...], ...]:
-    """Return the features of each of the settings that are drawn."""
-    return tuple(tuple(features_of(setting(seeded(seed), Shape()))) for seed in range(SETTINGS))
-
-
-def test_every_pair_of_features_meets_in_three_thousand_settings() -> None:
-    met = Counter[tuple[str, str]]()
-    for features in drawn():
-        met.update(combinations(features, 2))
-    assert [pair for pair in PAIRS if not met[pair]] == []
-    assert met.keys() <= {*PAIRS}
-
-
-def test_a_feature_is_drawn_as_often_as_the_table_says() -> None:
-    """A patient world is a long one, too."""
-    seen = Counter(name for features in drawn() for name in features)
-    for name, feature in FEATURES.items():
-        odds = 1 / feature.one_in + (name == "long") / FEATURES["patient"].one_in
-        odds /= FEATURES[feature.needs].one_in if feature.needs else 1
-        spread = (SETTINGS * odds * (1 - odds)) ** 0.5
-        assert abs(seen[name] - SETTINGS * odds) < 4 * spread, name
 
 
 def test_the_racks_of_a_world_make_its_minimum_of_segments_and_one_node_has_none() -> None:
@@ -56,14 +29,6 @@ def test_the_racks_of_a_world_make_its_minimum_of_segments_and_one_node_has_none
 def test_each_world_has_the_features_that_were_asked_for(name: str) -> None:
     for seed in range(20):
         assert name in features_of(setting(seeded(seed), Shape(features=frozenset((name,)))))
-
-
-def test_a_world_may_have_all_features_at_once() -> None:
-    for seed in range(5):
-        run = wander(seed, Shape(features=frozenset(FEATURES), operations=8))
-        assert list(features_of(run.story.setting)) == list(FEATURES)
-        assert run.violation is None
-        assert parsed(str(run.story).splitlines()) == run.story
 
 
 def test_a_feature_is_one_of_the_table() -> None:

@@ -66,18 +66,6 @@ def test_a_world_has_the_backend_that_was_asked_for() -> None:
     assert backends == {Backend.LEASE}
 
 
-def test_only_the_faults_that_were_asked_for_happen() -> None:
-    strange, checks = frozenset((Kind.START_NEXT, Kind.START_BACK)), frozenset((Kind.UNFIT, Kind.BREAK_CHECK))
-    for kinds in (frozenset[Kind](), frozenset((Kind.CRASH,)), strange, checks):
-        wanted, done = kinds | {Kind.START}, set[Kind]()
-        for seed in range(60):
-            done |= set(wander(seed, Shape(faults=kinds)).world.done)
-            assert done <= wanted
-            if seed >= 9 and done == wanted:
-                break
-        assert done == wanted
-
-
 def test_a_fault_is_one_of_those_that_can_be_drawn() -> None:
     with pytest.raises(ValueError, match="faults: crash: none of DRAWN"):
         Shape(faults=frozenset({"crash"}))  # type: ignore[arg-type]
@@ -153,14 +141,3 @@ def test_a_user_s_property_knows_the_writer_of_each_write() -> None:
     run = tell(TWO_ROUNDS, also=(notes,))
     assert len(writers) == run.world.writes
     assert set(writers) == {"a", "b"}
-
-
-def test_some_worlds_have_spares_that_wait_for_hours_and_pauses_of_minutes() -> None:
-    """There the join's deadline is long over when the store is lost, or when a node wakes."""
-    shapes = (Shape(features=frozenset((name,))) for name in ("patient", "long"))
-    runs = [wander(seed, shape) for shape in shapes for seed in range(6)]
-    assert [run.violation for run in runs] == [None] * len(runs)
-    assert max(run.world.future.now for run in runs) > 1.5 * 3_600
-    spans = [each.span for run in runs for each in run.story.operations if each.kind in (Kind.PAUSE, Kind.OUTAGE)]
-    assert max(spans) > 120
-    assert any(run.world.counts["a spare"] for run in runs)

@@ -138,13 +138,6 @@ def test_the_last_worker_of_a_node_cancels_the_job() -> None:
     converges(made)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_random_runs_keep_all_laws(seed: int) -> None:
-    run = sim.wander(seed, sim.Shape())
-    assert run.violation is None
-    assert run.world.witness.judge.strength.armed["G8"] >= 0
-
-
 @pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.MOVING])
 def test_a_node_fences_itself_in_a_world_and_on_its_way_into_the_next(phase: Phase) -> None:
     before = Group(Node("a", 1), Settings(fence=3.0), phase=phase, heart=Heart(0.0))

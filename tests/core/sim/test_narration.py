@@ -7,7 +7,7 @@ from worlds import node
 
 from elastic.core.group import Outcome, Stopped
 from elastic.core.group.state import Refused, Unawaited
-from elastic.core.rendezvous import Drain
+from elastic.core.rendezvous import Drain, Reserve
 from elastic.core.sim.narration import outcome, verb
 from elastic.core.world import Ending, Notice, Verdict, Why
 
@@ -25,5 +25,6 @@ def test_each_outcome_of_an_agent_has_its_words(how: Outcome, words: str) -> Non
     assert outcome(how) == words
 
 
-def test_an_operator_s_drain_has_its_words() -> None:
+def test_an_edit_has_its_words() -> None:
     assert verb(Drain(node("a"), Notice(30.0, "maintenance"))) == "gives a 30 s notice"
+    assert verb(Reserve(2)) == "is a reserve in round 2"

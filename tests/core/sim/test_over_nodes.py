@@ -21,8 +21,8 @@ from elastic.core.sim.story import QUICK, parsed_operation
 from elastic.core.violation import Violation
 from elastic.core.world import Node
 
-RUNS = 20
-"""property_tests/test_calls.py makes 200, and asks what they show."""
+RUNS = 14
+"""property_tests/test_calls.py makes 100 and more, and asks what they show."""
 
 
 def over(*lines: str) -> OverNodes:
