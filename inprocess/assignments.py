@@ -18,7 +18,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, TypeGuard
 
-from attrs import astuple, define, field
+from msgspec.structs import astuple
 
 from ..adapters.inprocess.rank.callbacks import State as Place
 from ..adapters.inprocess.rank.outcomes import said
@@ -73,11 +73,11 @@ class Groups(NoStore):
         return [self.names.get(rank) for rank in ranks]
 
 
-@frozen
 class Filtered(RankAssignment):
     """A rank filter as an assignment."""
 
-    filter: RankFilter
+    def __init__(self, filter: RankFilter) -> None:
+        self.filter = filter
 
     def __call__(self, ctx: RankAssignmentCtx) -> RankAssignmentCtx:
         ctx.state = self.filter(ctx.state)
@@ -120,7 +120,7 @@ class _Said:
         )
 
     def __str__(self) -> str:
-        return " ".join(map(str, astuple(self)))
+        return " ".join(map(str, astuple(self)))  # type: ignore[arg-type]
 
     def state(self, rank: int, size: int) -> State:
         """Return the state before the assignment."""
@@ -131,15 +131,15 @@ class _Said:
         return State(rank, size, active, self.active_world_size, *first, self.iteration, mode)
 
 
-@define
 class Assigned:
     """The policy of a rank assignment, and what it has each rank say."""
 
-    steps: tuple[Callable[[RankAssignmentCtx], RankAssignmentCtx], ...]
-    _trees: dict[str, Topology] = field(init=False, factory=dict)
-    _tree_of: dict[tuple[str, ...], str] = field(init=False, factory=dict)
-    _error: BaseException | None = field(init=False, default=None)
-    """What a key has raised as this rank joined: no policy can be made of the world, and each rank says so."""
+    def __init__(self, steps: tuple[Callable[[RankAssignmentCtx], RankAssignmentCtx], ...]) -> None:
+        self.steps = steps
+        self._trees: dict[str, Topology] = {}
+        self._tree_of: dict[tuple[str, ...], str] = {}
+        self._error: BaseException | None = None
+        """What a key has raised as this rank joined: no policy can be made of the world, and each rank says so."""
 
     @classmethod
     def by(cls, assignment: Any) -> Assigned:

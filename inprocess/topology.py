@@ -10,8 +10,7 @@ from enum import Flag, auto
 from heapq import nlargest
 from typing import Any
 
-from attrs import define, field
-
+from ..core.values import define, field
 from .state import State
 
 Path = tuple[str, ...]

@@ -7,12 +7,11 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from attrs import evolve
-
 from ..adapters.inprocess.rank import outcomes
 from ..adapters.inprocess.wrapper import wrapper
 from ..adapters.inprocess.wrapper.wrapper import CallWrapper
 from ..core.policies import Policy
+from ..core.values import evolve
 from .assignments import Assigned, Filtered
 from .compose import Compose
 from .exception import ended

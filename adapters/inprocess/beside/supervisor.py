@@ -20,7 +20,7 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
-from attrs import asdict
+from msgspec.structs import asdict
 
 from ....core.backoff import pause_s
 from ....core.inprocess.monitoring import Rules
@@ -64,7 +64,7 @@ class Charge:
             {
                 "node": list(self.node),
                 "place": dict(self.place),
-                "rules": asdict(self.rules),
+                "rules": asdict(self.rules),  # type: ignore[arg-type]
                 "heartbeat_interval_s": self.heartbeat_interval_s,
                 "log": str(self.log) if self.log else None,
                 "page": page,

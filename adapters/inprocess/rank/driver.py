@@ -20,8 +20,6 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import assert_never
 
-from attrs import define, evolve
-
 from ....core.caller import WHY_OVER, culprits, entered, heard, is_open, requested
 from ....core.inprocess import Call, begin, transition
 from ....core.inprocess import words as core
@@ -32,6 +30,7 @@ from ....core.inprocess.state import JOB_ENDED
 from ....core.inprocess.timers import IDLE, Timers, passed, resumed, running, until, unwind_at
 from ....core.policies import place
 from ....core.rendezvous import Ended, Held, Raise
+from ....core.values import define, evolve
 from ....core.world import Fault, Node, Origin, Profile, Why, World
 from ... import threads
 from ...addresses import ANY, PORTS, ports_read

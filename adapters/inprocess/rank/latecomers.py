@@ -6,8 +6,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from attrs import define, field
-
 from ....core.rendezvous import Seen, Settings, Told
 from ....core.world import Node, World
 from ...rendezvous.loop import LoopNotice
@@ -18,16 +16,13 @@ NAMED = 8
 """How many of the missing ranks are named."""
 
 
-@define
 class Latecomers:
     """The news of one rank's register, read for ranks that are late before it is posted."""
 
-    _post: Callable[[LoopNotice], None]
-    _me: Node
-    _settings: Settings
-    _world_size: int
-    """The launcher's."""
-    _is_told: bool = field(init=False, default=False)
+    def __init__(self, post: Callable[[LoopNotice], None], me: Node, settings: Settings, world_size: int) -> None:
+        """`world_size` is the launcher's."""
+        self._post, self._me, self._settings, self._world_size = post, me, settings, world_size
+        self._is_told = False
 
     def told(self, notice: LoopNotice) -> None:
         """Warn on the first rank of those that are missing, and on a late rank of itself: each once."""

@@ -13,9 +13,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import NoReturn
 
-from attrs import evolve
-
 from ....core.inprocess.words import GUARDED
+from ....core.values import evolve
 from ...signals import taken
 from ..gate.gate import Gate
 from ..thread_events import Finished, Order, Release, ToMain

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from attrs import evolve
-
 from ....core import policies
 from ....core.caller import Terms
 from ....core.causes import echo_of
 from ....core.inprocess.words import Span
+from ....core.values import evolve
 from ....core.world import Endpoint, Fault, Member, Node, Origin, Profile, World
 from ...clock import Clock
 from ...store import numerals

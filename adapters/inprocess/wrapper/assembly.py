@@ -11,14 +11,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from attrs import field
-
 from ....core import inprocess
 from ....core.caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, signature
 from ....core.inprocess.monitoring import Bye, rules_of
 from ....core.rendezvous import Held, Limits, Settings
 from ....core.rendezvous.state import NODES_MAX
-from ....core.values import frozen
+from ....core.values import field, frozen
 from ....core.world import COUNT_MAX, Endpoint, Life, Node, Profile, World
 from ...clean_up import run_all
 from ...clock import SystemClock
