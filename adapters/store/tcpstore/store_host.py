@@ -29,6 +29,7 @@ import threading
 import time
 from collections.abc import Callable
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from queue import SimpleQueue
 from types import ModuleType
@@ -63,7 +64,11 @@ def main(descriptor: int, outlives: bool, whole: bool) -> None:
         # torch's constructor raises, minutes later, if its own client cannot connect. All addresses of this host are
         # served, but a host that listens on "::" may have no address of IPv6.
         where = "127.0.0.1", _port(listening)
-        return make(*where, is_master=True, wait_for_workers=False, master_listen_fd=listening)
+        try:
+            return make(*where, is_master=True, wait_for_workers=False, master_listen_fd=listening)
+        except NotImplementedError:
+            _say(f"store: torch {version('torch')} cannot serve on the agent's socket: install torch 2.8 or later")
+            sys.exit(1)
 
     _served = served(descriptor)
     _serves.set()

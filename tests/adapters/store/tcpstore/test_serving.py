@@ -9,7 +9,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,26 @@ def test_a_helper_imports_the_whole_of_a_torch_whose_library_cannot_be_loaded_al
     monkeypatch.setenv("PYTHONPATH", half_torch(tmp_path, library))
     imported = served_and_imported(capfd, monkeypatch)
     assert "torch.nn\n" in imported
+
+
+WITHOUT_SOCKETS = """
+def _c10d_init(): pass
+class _distributed_c10d:
+    def TCPStore(*where, **options): raise NotImplementedError("libuv does not support a listen fd.")
+"""
+
+
+def test_a_torch_whose_server_takes_no_socket_is_told(
+    nothing_left: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", half_torch(tmp_path, WITHOUT_SOCKETS))
+    host, _ = serve(Address("127.0.0.1", 0), True)
+    assert host
+    with closing(host):
+        assert comes_true(lambda: not host.lives, ANSWER_S)
+        assert host.wait() == 1
+    said = f"torch {version('torch')} cannot serve on the agent's socket: install torch 2.8 or later"
+    assert capfd.readouterr().err == f"elastic  store: {said}\n"
 
 
 def test_the_store_outlives_the_signals_of_a_terminal_but_not_its_agent(nothing_left: str) -> None:
