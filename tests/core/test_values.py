@@ -219,11 +219,11 @@ def declared(by: Any) -> Any:
         fixed: int = by.field(default=3, init=False)
         double: int = by.field(init=False)
 
-        @double.default
+        @double.default  # type: ignore[attr-defined]
         def _double(self) -> int:
             return 2 * self.first
 
-        @first.validator
+        @first.validator  # type: ignore[attr-defined]
         def _positive(self, attribute: attrs.Attribute[int], value: int) -> None:
             if value < 1:
                 raise ValueError(f"{attribute.name}: at least 1, not {value}")
@@ -241,7 +241,7 @@ def test_a_field_is_that_of_attrs(by: Any) -> None:
     ]
     assert [each.default for each in values.fields(ours)][:3] == [1, 0, 2]
     assert values.fields(frozen(slots=True)(declared(by)))[0].default == 1
-    assert [each.default for each in values.fields(frozen(Pair))][1] == "r"
+    assert [each.default for each in values.fields(frozen(Pair))][1] == "r"  # type: ignore[arg-type]
     assert values.fields(ours)[0].metadata == {"help": "…"}
     assert repr(ours(3, names="ab")) == repr(theirs(3, names="ab"))
     assert (ours(size=-2) == ours(), ours(seen=1) == ours(), ours(2) == ours()) == (True, True, False)
