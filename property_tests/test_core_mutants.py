@@ -88,3 +88,11 @@ def test_a_property_that_kills_no_mutant_says_why_it_is_kept() -> None:
 
 def test_the_document_is_what_is_recorded() -> None:
     assert mutation.DOCUMENT.read_text() == mutation.document(MUTANTS)
+
+
+def test_one_more_mutant_changes_its_own_row_and_the_count_of_its_room() -> None:
+    with_all = mutation.document(MUTANTS).splitlines()
+    for each in (BY_STORY[0], next(each for each in MUTANTS if each.test)):
+        without = mutation.document([other for other in MUTANTS if other is not each]).splitlines()
+        assert len(set(with_all) - set(without)) == 2
+        assert len(set(without) - set(with_all)) == 1
