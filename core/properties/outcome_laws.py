@@ -12,6 +12,7 @@ from ..rendezvous import (
     Arrive,
     Close,
     Complete,
+    Deed,
     Drain,
     End,
     Evict,
@@ -22,10 +23,10 @@ from ..rendezvous import (
     RendezvousState,
     Status,
 )
-from ..rendezvous.context import GROWN_RUNS, Handler
+from ..rendezvous.context import GROWN_RUNS, Handler, dead, gone
 from ..rendezvous.handlers import close, drain, join, leave, linger, watch
 from ..rendezvous.operations import LINGER_S
-from ..rendezvous.state import COOLDOWN_MAX_S, Failing
+from ..rendezvous.state import AWAY, COOLDOWN_MAX_S, Failing
 from ..world import Node, Verdict, Why
 from .facts import Decided, GaveUp, Operated, Stepped, WaitsForever
 from .law import ARMED, EXCUSED, Answers, law
@@ -326,6 +327,45 @@ def _coming(state: RendezvousState) -> Sequence[Sequence[Node]]:
     """Return the whole units of the nodes that wait, for which there is room."""
     limits, taken = state.limits, sum(seat.status not in NOT_TAKEN for seat in state.seats.values())
     return units(state, state.those(Status.WAITING))[: max(limits.max_nodes - taken, 0) // limits.node_unit]
+
+
+@law("a node that is not the coordinator does a chore", Decided)
+def O17(judge: Judge, it: Decided) -> Answers:
+    """A node leaves a chore that is due to the first seated node that is not dead, and does it itself only `patience`
+    later, or twice that if it has left; but on evidence of a link it evicts at once."""
+    held, state, me = it.held, it.held.state, it.held.node
+    over = _due_for(judge.past(me), held, it.edit, it.at)
+    if (
+        state is None
+        or over is None
+        or next((node for node in state.present if node not in dead(held, it.at)), me) == me
+    ):
+        return
+    yield ARMED
+    seat = state.seats.get(me)
+    patience = held.settings.patience * (2 if seat is not None and seat.status in AWAY else 1)
+    if seat is None or not has_lasted(over, patience):
+        yield f"{me} does the coordinator's chore ({it.edit}), {over:g} s after it was due"
+
+
+def _due_for(past: Past, held: Held, edit: Deed, at: float) -> float | None:
+    """Return for how long this chore was due; None if it is none."""
+    settings = held.settings
+    match edit:
+        case Overdue():
+            return past.seen(_open, at) - settings.overdue_timeout
+        case Complete():
+            return past.seen(_quorum, at) - _last_call(held)
+        case Proceed() if not _has_advanced(held):
+            return past.seen(_after_losses, at) - settings.progress_after
+        case End(_, Why.UPSCALE):
+            grown = past.seen(_grown, at) - stays if (stays := _stays(held)) else NEVER
+            return min(past.seen(_newcomer, at) - _grows_after(held), grown)
+        case Evict(nodes) if not settings.leased and gone(held, at).isdisjoint(nodes):
+            silent = [seen.moved_at for node, seen in held.sightings.of.items() if node in nodes]
+            return at - settings.ttl - min(silent, default=NEVER)
+        case _:
+            return None
 
 
 @law("a node leaves", Decided)

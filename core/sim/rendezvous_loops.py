@@ -69,9 +69,11 @@ from .chance import Choose
 from .future import Future
 from .kinds import Kind
 from .link_laws import LinkLaws
+from .listening import listens
 from .losses import looked, slept
 from .network import Network
 from .process import Hears, Process, Thread
+from .proposals import Proposing
 from .recording import Recording
 from .story import Setting
 from .witness import Witness
@@ -113,6 +115,11 @@ class RendezvousLoops:
     turn: Turn = this_turn
     recording: Recording | None = None
     links: Links = field(init=False)
+    proposing: Proposing = field(init=False)
+
+    @proposing.default
+    def _by_this_judge(self) -> Proposing:
+        return Proposing(self.witness.judge.strength)
 
     def submit(self, process: Process, *items: Request | Errand | Prepared) -> None:
         """Submit what the agent of this process wants done."""
@@ -225,6 +232,7 @@ class RendezvousLoops:
             case Wait():
                 self._waits(process, ask)
             case Observe():
+                listens(self.witness.judge.strength, process.held, ask, process.client.asked_at)
                 if len(ask.nodes) > 1:
                     sometimes.looked_at_all(self.witness.counts, process.held, process.client.asked_at)
                 self._asks(process, ask)
@@ -269,6 +277,8 @@ class RendezvousLoops:
         elif loop.requests - loop.asked_before > (ASKS_MAX + 4 * self.setting.nodes) / min(self.setting.interval, 1.0):
             raise Violation("L6", f"{process.name} asks without end")
         self.witness.traffic.asks(process, question, self.future.now)
+        if isinstance(question, Propose | Gather | Write):
+            self.proposing.asks(process.held, question, process.client.asked_at)
         self.network.ask(process, question)
 
     def _waits(self, process: Process, wait: Wait) -> None:
@@ -277,6 +287,8 @@ class RendezvousLoops:
             assert operation
             self.witness.judge.saw(WaitsForever(process.held, operation.handler))
         else:
+            if process.node in self.proposing.of:
+                self.proposing.waits(process.held, wait, process.clock.shows(self.future.now))
             self.future.at(process.clock.true(wait.until), self._wakes, process, process.loop.timer)
         if wait.arm:
             if process.waiter.waits:
@@ -307,6 +319,8 @@ class RendezvousLoops:
             loop.read_after = loop.requests
             if isinstance(question, Write) and answer.state is not question.state:
                 sometimes.refused(counts, question, answer.state)
+        elif isinstance(answer, Counted | Proposals):
+            self.proposing.answers(process.held, answer, process.clock.shows(self.future.now))
         self.hears(process, answer)
 
     def stands_still(self, process: Process) -> None:
@@ -339,6 +353,7 @@ class RendezvousLoops:
             self._steps(process, WOKE)
             now = process.clock.shows(self.future.now)
             self.witness.judge.saw(Slept(process.node, now))
+            self.proposing.forgets(process.node)
             slept(process, now)
 
 

@@ -16,12 +16,15 @@ from ..properties.judge import LAWS as JUDGED
 from ..properties.law import Strength, by_number, laws_of
 from ..values import frozen
 from . import (
+    agent_laws,
     hang_watches,
     link_laws,
+    listening,
     losses,
     lost_worlds,
     overlaps,
     owners,
+    proposals,
     raises,
     recoveries,
     rendezvous_loops,
@@ -40,12 +43,15 @@ LAWS = by_number(
     (
         *JUDGED.values(),
         *laws_of(
+            agent_laws,
             hang_watches,
             link_laws,
+            listening,
             losses,
             lost_worlds,
             overlaps,
             owners,
+            proposals,
             raises,
             recoveries,
             rendezvous_loops,

@@ -74,7 +74,7 @@ def test_traces_that_agree_with_the_core_are_well(replay: Replay, tmp_path: Path
     assert text.splitlines() == [
         "elastic  2 agents, 1 job: 71 steps taken again, all as traced",
         "  register   7 versions",
-        "  laws       38 of 84 armed (how often: --json)",
+        "  laws       38 of 85 armed (how often: --json)",
         "  violations none",
         "  round 0   2 nodes (a, b), 2 workers · complete at 0.1 s · over at 0.4 s: a worker failed (b)",
         (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from groups import FAIL, FENCED, RUN, beat, exited, led, noticed, over, ready
-from worlds import arrived, edited, holding, node, nodes, profile, register, reseated, running, with_one_aside
+from worlds import arrived, edited, heard, holding, node, nodes, profile, register, reseated, running, with_one_aside
 
 from elastic.core.group import Alone, Group, Phase, begin, transition
 from elastic.core.group import Settings as GroupSettings
@@ -433,6 +433,50 @@ def test_no_chore_is_done_before_its_time(state: RendezvousState, edit: Edit, be
     assert broken(*seen, Slept(node("a"), 3.0), decides(state, edit, 11.0)) == "O4"
     assert broken(*seen, Holds(holding("a", CLOSED, SPANS), 8.0), decides(state, edit, 10.0)) == "O4"
     assert broken(*seen, Holds(holding("a", before, SPANS), 8.0), decides(state, edit, 10.0)) == "O4"
+
+
+@pytest.mark.parametrize(
+    ("who", "state", "edit"),
+    [
+        ("b", OPEN, Overdue(1)),
+        ("b", arrived(QUORATE, "b"), Complete(0)),
+        ("b", NEWCOMER, EndEdit(0, Why.UPSCALE)),
+        ("c", AGAIN, Proceed(1)),
+    ],
+    ids=["overdue", "last call", "upscale", "proceed"],
+)
+def test_O17_a_chore_is_left_to_the_coordinator_for_a_while(who: str, state: RendezvousState, edit: Edit) -> None:
+    held = holding(who, state, SPANS)
+    assert broken(Holds(held, 1.0), Decided(held, edit, 10.5)) == "O17"
+    assert broken(Holds(held, 1.0), Decided(held, edit, 10.6)) is None
+    silent = Sightings({other: Sighting(1, 4.0) for other in state.present if other != held.node}, 9.9)
+    assert broken(Holds(held, 1.0), Decided(evolve(held, sightings=silent), edit, 10.0)) is None
+
+
+def test_O17_the_dead_are_evicted_by_the_coordinator_and_after_a_while_by_others() -> None:
+    held = holding("b", running("a b c"), SPANS)
+    for at in (0.0, 1.0, 2.0, 3.0, 4.0, 5.0):
+        held = heard(held, {node("a"): int(at), node("c"): 1}, at, at)
+    edit = Evict(nodes("c"))
+    assert broken(Holds(held, 0.0), Decided(held, edit, 5.5)) == "O17"
+    assert broken(Holds(held, 0.0), Decided(held, edit, 5.6)) is None
+    is_gone = evolve(held, suspects={node("c"): Suspect(5.0, 5.0, is_gone=True)}, state=_with_port(held))
+    assert broken(Holds(held, 0.0), Decided(is_gone, edit, 5.0)) is None
+
+
+def _with_port(held: Held) -> RendezvousState:
+    assert held.state is not None
+    seats = {who: evolve(seat, profile=evolve(seat.profile, link_port=1)) for who, seat in held.state.seats.items()}
+    return evolve(held.state, seats=seats)
+
+
+def test_O17_who_has_left_and_still_runs_waits_twice_as_long_and_who_has_no_seat_for_ever() -> None:
+    state = edited(edited(AGAIN, "b#2", Done(1)), "b#2", Leave())
+    assert state.seats[node("b#2")].status is Status.GONE
+    for who, may in (("b#2", True), ("z", False)):
+        held = holding(who, state, SPANS)
+        assert broken(Holds(held, 1.0), Decided(held, Proceed(1), 11.1)) == "O17"
+        assert (broken(Holds(held, 1.0), Decided(held, Proceed(1), 11.2)) is None) is may
 
 
 @pytest.mark.parametrize("edit", [Evict(nodes("b#2")), EndEdit(1, Why.UPSCALE)], ids=["a loss", "a newcomer"])

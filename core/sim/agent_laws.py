@@ -1,0 +1,94 @@
+"""The law of what an agent keeps in mind beside its group (L18): judged by what it hears, step by step."""
+
+from __future__ import annotations
+
+from ..agent import (
+    FOLLOW_LINKS,
+    FOLLOW_WORKERS,
+    Acknowledged,
+    Agent,
+    Effect,
+    Event,
+    FollowLinks,
+    FollowWorkers,
+    Rest,
+    Settled,
+    Stands,
+    Stepped,
+)
+from ..group import Phase
+from ..group.state import Closed, Gone, Move, Signalled, Start, StartAgain
+from ..properties.law import Law, Strength
+from ..rendezvous import Seen, StoreBack, StoreSilent, Told, linger
+from ..violation import check
+from ..world import Verdict
+
+L18 = Law(
+    "L18",
+    "An agent knows the register that it was shown last, the last one with a complete round, since when the store is "
+    "silent, its workers' world, and the round whose hang is on record; it takes only acknowledgements of the register "
+    "that it knows; it tells its links and its looks at workers what they follow, and its standbys when workers start or "
+    "stop; and after a verdict it stays until the store is seen to know that, or a signal comes.",
+    "an agent hears something that it keeps in mind",
+)
+KNOWN = ("state", "complete", "silent_since", "world", "suspected", "are_settled", "is_known_to_leave", "lingers")
+FOLLOWING = (FollowLinks, FollowWorkers, Rest)
+"""What other parts of the node do, by what the agent tells them."""
+
+
+def hears(strength: Strength, before: Agent, event: Event, after: Agent, effects: tuple[Effect, ...]) -> None:
+    """Judge what an agent makes of an event. Raises Violation."""
+    if type(event) is Acknowledged:  # by far the most
+        state, is_over = before.state, before.group.phase is Phase.ENDED
+        if bool(effects) is not (not is_over and state is not None and state.life == event.life):
+            check([("L18", f"{before.group.node} takes the acknowledgement of {event.life}, or leaves its own one")])
+        if len(effects) < 2:
+            return
+    strength.armed["L18"] += 1
+    due, follows = _due(before, event, after, effects)
+    known = tuple(getattr(after, name) for name in KNOWN)
+    if known != due:
+        wrong = ", ".join(name for name, one, other in zip(KNOWN, known, due, strict=True) if one != other)
+        check([("L18", f"{before.group.node} hears {type(event).__name__}, and knows otherwise: {wrong}")])
+    if [each for each in effects if type(each) in FOLLOWING] != follows:
+        check([("L18", f"{before.group.node} hears {type(event).__name__}, and lets {effects} follow, not {follows}")])
+
+
+def _due(
+    before: Agent, event: Event, after: Agent, effects: tuple[Effect, ...]
+) -> tuple[tuple[object, ...], list[Effect]]:
+    """Return what the agent is to know after this event, and what its other parts are to do."""
+    state, complete, silent_since, suspected = before.state, before.complete, before.silent_since, before.suspected
+    world, are_settled, lingers, is_known = before.world, before.are_settled, before.lingers, before.is_known_to_leave
+    follows, is_again = list[Effect](), False
+    for each in effects:
+        match each:
+            case Start() | Move():
+                world = each.world
+            case StartAgain():
+                suspected, is_again = None, True
+                follows += [] if silent_since is None else [FOLLOW_WORKERS]
+            case Stepped(told):
+                is_known = is_known or isinstance(told, Gone | Closed)
+            case _:
+                pass
+    if is_again or after.group.phase is not before.group.phase:
+        follows.append(Rest(bool(after.group.running)))
+    match event:
+        case Seen():
+            state, complete = event.state, event.state if event.state.complete else complete
+            follows.append(FOLLOW_LINKS)
+        case StoreSilent() | StoreBack():
+            silent_since = event.at if isinstance(event, StoreSilent) else None
+            follows += [FOLLOW_LINKS, FOLLOW_WORKERS]
+        case Settled():
+            are_settled = event.are_settled
+        case Stands() if before.group.phase is Phase.RUNNING and world and world.round == event.round:
+            suspected = event.round if event.seen else None
+        case Told() | Signalled():
+            lingers = lingers and isinstance(event, Told) and event.handler is not linger
+        case _:
+            pass
+    if before.outcome is None:
+        lingers = isinstance(after.outcome, Verdict)
+    return (state, complete, silent_since, world, suspected, are_settled, is_known, lingers), follows

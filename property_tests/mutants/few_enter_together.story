@@ -1,0 +1,3 @@
+# few enter together
+# O16: b#1 proposes Arrive(profile=Profile(endpoint=Endpoint(address='b', port=2), local_world_size=1, role='default', host='b', labels=(), program='', content='', arguments='', link_port=0, party=None, serves_store=None)), and is to write it alone
+world nodes=2 min=2 max=2 helping=1

@@ -1,0 +1,150 @@
+"""The law of what an agent keeps in mind (L18) finds an agent that forgets something, or makes it up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from attrs import evolve
+from groups import ALONE, beat, closed, exited, ready, world
+from worlds import LIFE, holding, node, running
+
+from elastic.core.agent import (
+    Acknowledged,
+    Agent,
+    Effect,
+    Event,
+    FollowLinks,
+    FollowWorkers,
+    Queried,
+    Rest,
+    Settled,
+    Stands,
+    begin,
+    step,
+)
+from elastic.core.group import Group, Settings
+from elastic.core.group.state import Signalled
+from elastic.core.properties.law import Strength
+from elastic.core.rendezvous import Seen, StoreBack, StoreSilent, Told, linger
+from elastic.core.rendezvous import Settled as Done
+from elastic.core.sim.agent_laws import hears
+from elastic.core.violation import Violation
+from elastic.core.world import Life
+
+SEEN, SILENT, BACK = Seen(running(), 1.0), StoreSilent("no answer", 2.0), StoreBack(3.0)
+OPEN = Seen(evolve(running(), complete=False, round=1), 2.0)
+LINGERED = Told(linger, Done(), holding("a", running(), ran=0))
+FAILED = exited(0, 1, at=1.0)
+
+
+def agent(*events: Event, settings: Settings | None = None) -> Agent:
+    made, _ = begin(Agent(Group(node("a"), settings or Settings())), 0.0)
+    for event in (ready(), beat(), *events):
+        made, _ = step(made, event, 0.0)
+    return made
+
+
+def waiting() -> Agent:
+    """Return an agent that waits for a heartbeat before its workers start."""
+    made, _ = step(begin(Agent(Group(node("a"))), 0.0)[0], SEEN, 0.0)
+    return step(made, ready(), 0.0)[0]
+
+
+def is_found(before: Agent, event: Event, lie: Mapping[str, object], without: type[Effect] | None = None) -> bool:
+    """Return True if the law finds an agent that hears this, and then knows something else, or leaves this effect out."""
+    after, effects = step(before, event, 1.0)
+    try:
+        some = tuple(each for each in effects if without is None or not isinstance(each, without))
+        hears(Strength(), before, event, evolve(after, **lie), some)
+    except Violation as violation:
+        return violation.number == "L18"
+    return False
+
+
+TRUTHS = [
+    (agent(), SEEN),
+    (agent(SEEN), OPEN),
+    (agent(), SILENT),
+    (agent(SILENT), BACK),
+    (agent(settings=ALONE), FAILED),
+    (agent(SILENT, settings=ALONE), FAILED),
+    (agent(), FAILED),
+    (agent(), Stands(0, ("here",))),
+    (agent(Stands(0, ("here",))), Stands(0, ())),
+    (agent(Stands(0, ("here",))), Stands(7, ())),
+    (agent(FAILED), Stands(0, ("here",))),
+    (agent(FAILED, *(exited(1, -15, at=1.0),)), closed()),
+    (agent(FAILED, exited(1, -15, at=1.0), closed()), LINGERED),
+    (agent(), Settled(are_settled=False)),
+    (agent(), Signalled(15, 1.0)),
+    (agent(SEEN), Acknowledged(1.0, LIFE)),
+    (agent(SEEN), Acknowledged(1.0, Life("another"))),
+    (agent(), Acknowledged(1.0, LIFE)),
+    (agent(SEEN), Queried("id", 0, None)),
+    (waiting(), Acknowledged(0.9, LIFE)),
+]
+
+
+@pytest.mark.parametrize(("before", "event"), TRUTHS)
+def test_what_an_agent_makes_of_what_it_hears_is_right(before: Agent, event: Event) -> None:
+    assert not is_found(before, event, {})
+
+
+@pytest.mark.parametrize(
+    ("before", "event", "lie"),
+    [
+        (agent(), SEEN, {"state": None}),
+        (agent(SEEN), OPEN, {"complete": OPEN.state}),
+        (agent(), SEEN, {"complete": None}),
+        (agent(), SILENT, {"silent_since": 1.0}),
+        (agent(SILENT), BACK, {"silent_since": 2.0}),
+        (waiting(), Acknowledged(0.9, LIFE), {"world": None}),
+        (agent(), FAILED, {"world": None}),
+        (agent(), FAILED, {"world": world(3)}),
+        (agent(), Stands(0, ("here",)), {"suspected": None}),
+        (agent(Stands(0, ("here",))), Stands(0, ()), {"suspected": 0}),
+        (agent(), Stands(7, ("here",)), {"suspected": 7}),
+        (agent(Stands(0, ("here",)), settings=ALONE), FAILED, {"suspected": 0}),
+        (agent(), Settled(are_settled=False), {"are_settled": True}),
+        (agent(), FAILED, {"lingers": True}),
+        (agent(), FAILED, {"is_known_to_leave": True}),
+        (agent(), closed(), {"is_known_to_leave": False}),
+        (agent(closed(), exited(0, -15), exited(1, -15)), LINGERED, {"lingers": True}),
+    ],
+)
+def test_an_agent_that_knows_something_else_is_found(before: Agent, event: Event, lie: Mapping[str, object]) -> None:
+    assert is_found(before, event, lie)
+
+
+def test_an_agent_that_stays_after_a_verdict_or_does_not_is_found() -> None:
+    made, over = agent(closed()), None
+    for event in (exited(0, -15), exited(1, -15)):
+        made, effects = step(made, event, 1.0)
+    while over is None:
+        (hear,) = (each for each in effects if type(each).__name__ == "Hear")
+        before, event = made, hear.event  # type: ignore[union-attr]
+        made, effects = step(made, event, 1.0)
+        over = made.outcome
+    assert made.lingers and not is_found(before, event, {})
+    assert is_found(before, event, {"lingers": False})
+    for last in (LINGERED, Signalled(15, 9.0)):
+        assert not is_found(made, last, {})
+        assert is_found(made, last, {"lingers": True})
+    assert is_found(made, Queried("id", 0, None), {"lingers": False})
+
+
+@pytest.mark.parametrize(
+    ("before", "event", "without"),
+    [
+        (agent(), SEEN, FollowLinks),
+        (agent(), SILENT, FollowLinks),
+        (agent(SILENT), BACK, FollowWorkers),
+        (agent(SILENT, settings=ALONE), FAILED, FollowWorkers),
+        (agent(), FAILED, Rest),
+        (agent(settings=ALONE), FAILED, Rest),
+        (agent(SEEN), Acknowledged(1.0, LIFE), object),
+    ],
+)
+def test_an_agent_that_tells_its_parts_nothing_is_found(before: Agent, event: Event, without: type[Effect]) -> None:
+    assert is_found(before, event, {}, without)
