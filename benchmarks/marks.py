@@ -119,7 +119,7 @@ def compare(job: Job) -> bool:
     elif any(what == "start" for _, what, _ in job.faults):
         del of_account["between"]
     holds = True
-    for bucket in (each for each in BUCKETS if of_account.get(each)):
+    for bucket in (each for each in BUCKETS if each in of_account and (of_account[each] or by_marks.get(each))):
         off_ms = 1_000 * (of_account[bucket] - by_marks[bucket]) / number
         holds &= abs(off_ms) <= BAR_MS
         row(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import profiles  # noqa: F401
@@ -13,10 +14,16 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
 
 
-def pytest_collection_finish() -> None:
-    """Look for garbage less often: the tests keep some 100,000 states, which each look would go through again."""
+@pytest.fixture(autouse=True, scope="module")
+def few_collections() -> Iterator[None]:
+    """Collect garbage less often: the tests keep some 100,000 states, and each collection would go through them again. Tests
+    of other folders, in the same runner, collect as they always do."""
+    threshold = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(20_000)
+    yield
+    gc.set_threshold(*threshold)
+    gc.unfreeze()
 
 
 @pytest.hookimpl(optionalhook=True)

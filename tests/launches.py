@@ -53,11 +53,14 @@ class Ended:
 
     @property
     def lines(self) -> list[str]:
-        """What the launcher said of itself, without the clock, and without where a job of over a minute spent its time: its
-        last rows, which appear only if the host stands still for long."""
-        lines = [line.partition("elastic  ")[2] or line for line in self.err.splitlines()]
-        account = next((row for row, line in enumerate(lines) if _ACCOUNT.match(line)), None)
-        return lines[:account]
+        """What the launcher said of itself, without the clock, and without where a job of over a minute spent its time: rows
+        that appear only if the host stands still for long."""
+        lines, is_account = [], False
+        for line in (line.partition("elastic  ")[2] or line for line in self.err.splitlines()):
+            is_account = bool(_ACCOUNT.match(line)) or (is_account and line.startswith("   "))
+            if not is_account:
+                lines.append(line)
+        return lines
 
 
 @define

@@ -27,10 +27,8 @@ def test_words_are_heard_though_somebody_else_never_stops_writing(tmp_path: Path
 
 
 def test_where_the_time_of_a_slow_job_went_is_not_among_the_lines() -> None:
-    went_well = "all 2 workers succeeded · 1 restart, 104.0 s"
+    went_well, late = "all 2 workers succeeded · 1 restart, 104.0 s", "warning: no report"
     account = "  this node     93.5 % running of 1 min 46 s\n  all nodes     93.5 % running\n                too\n"
-    assert Ended(0, "", f"00:37:51 elastic  begins\n00:38:18 elastic  {went_well}\n{account}").lines == [
-        "begins",
-        went_well,
-    ]
-    assert Ended(0, "", f"00:38:18 elastic  {went_well}\n").lines == [went_well]
+    told = f"00:37:51 elastic  begins\n00:38:18 elastic  {went_well}\n"
+    assert Ended(0, "", f"{told}{account}00:38:19 elastic  {late}\n").lines == ["begins", went_well, late]
+    assert Ended(0, "", told).lines == ["begins", went_well]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -143,3 +144,19 @@ def test_the_source_has_no_more_of_the_phrases_that_readers_stumble_over() -> No
     assert more == {}, "say it in the words of shared/style.md"
     fewer = {pattern: count for pattern, count in found.items() if count < PHRASES[pattern]}
     assert fewer == {}, "there are fewer of them: write the smaller number into the list"
+
+
+def test_a_room_of_torch_that_mypy_leaves_unchecked_is_used_for_what_its_import_does_alone() -> None:
+    configured = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
+    skipped = [room.removesuffix(".*") for each in configured if "follow_imports" in each for room in each["module"]]
+    named = re.compile(rf"\b({'|'.join(map(re.escape, skipped))})\b")
+    rooms = "core adapters cli inprocess examples benchmarks tests property_tests tools"
+    texts = {path: path.read_text() for room in rooms.split() for path in sorted((ROOT / room).rglob("*.py"))}
+    del texts[Path(__file__)]
+    assert [
+        (path.relative_to(ROOT).as_posix(), room) for path, text in texts.items() for room in named.findall(text)
+    ] == [
+        ("examples/digits/train.py", "torch._dynamo"),
+        ("tests/e2e/programs/hangs.py", "torch._meta_registrations"),
+        ("tests/quick_torch.py", "torch._meta_registrations"),
+    ]
