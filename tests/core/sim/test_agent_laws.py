@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, cast
 
 import pytest
 from attrs import evolve
@@ -16,6 +17,7 @@ from elastic.core.agent import (
     Event,
     FollowLinks,
     FollowWorkers,
+    Hear,
     Queried,
     Rest,
     Settled,
@@ -51,7 +53,7 @@ def waiting() -> Agent:
     return step(made, ready(), 0.0)[0]
 
 
-def is_found(before: Agent, event: Event, lie: Mapping[str, object], without: type[Effect] | None = None) -> bool:
+def is_found(before: Agent, event: Event, lie: Mapping[str, Any], without: type[Effect] | None = None) -> bool:
     """Return True if the law finds an agent that hears this, and then knows something else, or leaves this effect out."""
     after, effects = step(before, event, 1.0)
     try:
@@ -113,19 +115,17 @@ def test_what_an_agent_makes_of_what_it_hears_is_right(before: Agent, event: Eve
         (agent(closed(), exited(0, -15), exited(1, -15)), LINGERED, {"lingers": True}),
     ],
 )
-def test_an_agent_that_knows_something_else_is_found(before: Agent, event: Event, lie: Mapping[str, object]) -> None:
+def test_an_agent_that_knows_something_else_is_found(before: Agent, event: Event, lie: Mapping[str, Any]) -> None:
     assert is_found(before, event, lie)
 
 
 def test_an_agent_that_stays_after_a_verdict_or_does_not_is_found() -> None:
-    made, over = agent(closed()), None
-    for event in (exited(0, -15), exited(1, -15)):
+    before, event = agent(closed(), exited(0, -15)), exited(1, -15)
+    made, effects = step(before, event, 1.0)
+    while made.outcome is None:
+        (hear,) = (each for each in effects if isinstance(each, Hear))
+        before, event = made, cast(Any, hear.event)
         made, effects = step(made, event, 1.0)
-    while over is None:
-        (hear,) = (each for each in effects if type(each).__name__ == "Hear")
-        before, event = made, hear.event  # type: ignore[union-attr]
-        made, effects = step(made, event, 1.0)
-        over = made.outcome
     assert made.lingers and not is_found(before, event, {})
     assert is_found(before, event, {"lingers": False})
     for last in (LINGERED, Signalled(15, 9.0)):
