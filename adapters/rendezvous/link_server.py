@@ -14,9 +14,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, evolve, field
-
-from ...core.values import frozen
+from ...core.values import define, evolve, frozen
 from ...core.world import Endpoint, Node
 from ..addresses import ANY, in_turn, none_left, resolved
 from ..clock import Clock
@@ -70,27 +68,33 @@ class Watching:
     """The slot of the observer. It is None until the observer has said its whole hello."""
 
 
-@define(eq=False, slots=False)
 class LinkServer:
     """The port of one agent's links. One thread calls its methods, and the data of each key that its selector returns."""
 
-    node: Node
-    run_id: str
-    at: LinkAddress
-    ttl_s: float
-    clock: Clock
-    selector: selectors.BaseSelector
-    token: Secret | None = None
-    listener: socket.socket = field(init=False)
-    pending: dict[Watching, None] = field(factory=dict, init=False)
-    """The connections that have said no whole hello yet. The oldest comes first."""
-    observers: dict[str, Watching] = field(factory=dict, init=False)
-    """The connections of the observers, by slot."""
-    _accept_at: float = field(default=math.inf, init=False)
-
-    def __attrs_post_init__(self) -> None:
+    def __init__(
+        self,
+        node: Node,
+        run_id: str,
+        at: LinkAddress,
+        ttl_s: float,
+        clock: Clock,
+        selector: selectors.BaseSelector,
+        token: Secret | None = None,
+    ) -> None:
         """Listen. Raises OSError."""
-        self.listener = _listening(self.at.host, self.at.ports)
+        self.node = node
+        self.run_id = run_id
+        self.at = at
+        self.ttl_s = ttl_s
+        self.clock = clock
+        self.selector = selector
+        self.token = token
+        self.pending: dict[Watching, None] = {}
+        """The connections that have said no whole hello yet. The oldest comes first."""
+        self.observers: dict[str, Watching] = {}
+        """The connections of the observers, by slot."""
+        self._accept_at = math.inf
+        self.listener = _listening(at.host, at.ports)
         self.selector.register(self.listener, selectors.EVENT_READ, self._accepts)
 
     @property

@@ -17,8 +17,6 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, assert_never
 
-from attrs import define, evolve, field
-
 from ...core.rendezvous import Linked, RendezvousState
 from ...core.rendezvous.links import (
     Answered,
@@ -32,7 +30,7 @@ from ...core.rendezvous.links import (
     followed,
     transition,
 )
-from ...core.values import frozen
+from ...core.values import define, evolve, frozen
 from ...core.world import Endpoint, Node
 from .. import threads
 from ..clock import Clock, poll_ms
@@ -85,34 +83,39 @@ class _Watched:
     heard: bytes = b""
 
 
-@define(eq=False, slots=False)
 class Links:
     """The links of one agent, and their thread. The thread calls `tell` with what a link tells of its node."""
 
-    node: Node
-    run_id: str
-    at: LinkAddress
-    interval_s: float
-    ttl_s: float
-    clock: Clock
-    tell: Callable[[Linked], None]
-    token: Secret | None = None
-    server: LinkServer = field(init=False)
-    _beaten_at: float | None = field(default=None, init=False)
-    _alive_at: float = field(default=0.0, init=False)
-    stand: Mapping[Node, bool] = field(factory=dict, init=False)
-    """The nodes that this one watches, and if the link stands. Any thread may read this."""
-    _watched: dict[Node, _Watched] = field(factory=dict, init=False)
-    _known: _Known = field(factory=lambda: _Known(None, is_silent=False), init=False)
-    _inbox: SimpleQueue[_Known | _Stop] = field(factory=SimpleQueue, init=False)
-
-    def __attrs_post_init__(self) -> None:
+    def __init__(
+        self,
+        node: Node,
+        run_id: str,
+        at: LinkAddress,
+        interval_s: float,
+        ttl_s: float,
+        clock: Clock,
+        tell: Callable[[Linked], None],
+        token: Secret | None = None,
+    ) -> None:
         """Listen. Raises OSError."""
+        self.node = node
+        self.run_id = run_id
+        self.at = at
+        self.interval_s = interval_s
+        self.ttl_s = ttl_s
+        self.clock = clock
+        self.tell = tell
+        self.token = token
+        self.stand: Mapping[Node, bool] = {}
+        """The nodes that this one watches, and if the link stands. Any thread may read this."""
+        self._beaten_at: float | None = None
+        self._alive_at = 0.0
+        self._watched: dict[Node, _Watched] = {}
+        self._known = _Known(None, is_silent=False)
+        self._inbox: SimpleQueue[_Known | _Stop] = SimpleQueue()
         self._selector = selectors.DefaultSelector()
         try:
-            self.server = LinkServer(
-                self.node, self.run_id, self.at, self.ttl_s, self.clock, self._selector, self.token
-            )
+            self.server = LinkServer(node, run_id, at, ttl_s, clock, self._selector, token)
         except OSError:
             self._selector.close()
             raise

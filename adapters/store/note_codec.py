@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-from attrs import asdict
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from ...core.rendezvous import codec
 from ...core.values import frozen

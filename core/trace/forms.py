@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import msgspec
-from attrs import define
 
-from ..values import frozen
+from ..values import define, frozen
 from .plain import Hole, Numbers, maker, registers
 from .steps import Step
 
@@ -37,7 +36,7 @@ class Form:
             self.is_read, self.make = True, _read(self.shape)
         try:
             return self.make(numbers) if self.make else None
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
 

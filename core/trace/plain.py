@@ -15,11 +15,11 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-import attrs
 import msgspec
 
 from ..rendezvous import RendezvousState, close, codec, done, drain, end, join, leave, linger, reserve, watch
 from ..rendezvous.context import Handler
+from ..values import fields as attributes
 from ..values import frozen
 from ..world import Generation, Member, Node, World, WorldId, world_of
 
@@ -138,7 +138,7 @@ def _of_class(kind: Any) -> Spelling:
 
 def _of_fields(kind: Any) -> Spelling:
     hints = get_type_hints(kind)
-    names = kind._fields if issubclass(kind, tuple) else [field.name for field in attrs.fields(kind) if field.init]
+    names = kind._fields if issubclass(kind, tuple) else [field.name for field in attributes(kind) if field.init]
     fields = {name: _spelling(hints[name]) for name in names}
     needed = [name for name in fields if NoneType not in get_args(hints[name]) and hints[name] is not object]
 

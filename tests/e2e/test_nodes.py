@@ -17,6 +17,29 @@ from elastic.core.rendezvous import Status
 RANKS = PROGRAMS / "ranks.py"
 
 
+ATTRS = """
+import traceback
+with open({asked!r}, "a") as file:
+    traceback.print_stack(file=file)
+raise ImportError
+"""
+
+
+@only_in("tcpstore")
+def test_no_agent_loads_attrs_for_a_start_or_a_restart(job: Jobs, tmp_path: Path) -> None:
+    """The import would take a tenth of either."""
+    asked = tmp_path / "asked"
+    for name in ("attr", "attrs"):
+        (tmp_path / f"{name}.py").write_text(ATTRS.format(asked=str(asked)))
+    both = job("2", "--max-restarts=1")
+    path = f"{tmp_path}:{both.launch.environment['PYTHONPATH']}"
+    agents = [both.node(name, environment={"PYTHONPATH": path}) for name in "ab"]
+    kill(run(agents, each=1)[0].pid)
+    run(agents, each=1)
+    assert codes(end(agents)) == [0, 0]
+    assert not asked.exists(), asked.read_text()
+
+
 def test_a_worker_that_fails_restarts_all_nodes_with_one_count_and_one_charge(job: Jobs) -> None:
     both = job("2", "--max-restarts=1", "--nproc-per-node=2")
     agents = both.nodes("ab")

@@ -12,10 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Collection
 
-from attrs import define
-
 from ....core.backoff import pause_s
 from ....core.rendezvous import FIRST_PAUSE_S, RendezvousState, Token, codec
+from ....core.values import define
 from ... import threads
 from ..port import COPY_PAUSE_S, LONGEST_PAUSE_S, Backend, OutOfReach, Shown, StoreError
 from . import relay_protocol as protocol

@@ -29,7 +29,6 @@ import threading
 import time
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
 from queue import SimpleQueue
 from types import ModuleType
@@ -67,7 +66,8 @@ def main(descriptor: int, outlives: bool, whole: bool) -> None:
         try:
             return make(*where, is_master=True, wait_for_workers=False, master_listen_fd=listening)
         except NotImplementedError:
-            _say(f"store: torch {version('torch')} cannot serve on the agent's socket: install torch 2.8 or later")
+            version = import_module("torch.version").__version__
+            _say(f"store: torch {version} cannot serve on the agent's socket: install torch 2.8 or later")
             sys.exit(1)
 
     _served = served(descriptor)
