@@ -242,8 +242,12 @@ def test_a_node_lingers_after_the_operation_that_is_under_way() -> None:
 
 def test_without_lingering_the_job_would_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     from elastic.core import agent
+    from elastic.core.sim import agents
 
     monkeypatch.setattr(agent, "farewell", lambda outcome: None)
+    with pytest.raises(Violation, match="L18: a#1 hears Reaped, and knows otherwise: lingers"):
+        then(both_running(), "cancel", "pass 0.005", "empty", "pass 1")
+    monkeypatch.setattr(agents, "hears", lambda *told: None)
     made = then(both_running(), "cancel", "pass 0.005", "empty", "pass 1")
     assert made.store.register is None
 
