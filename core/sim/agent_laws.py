@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from ..agent import (
     FOLLOW_LINKS,
     FOLLOW_WORKERS,
@@ -32,21 +34,27 @@ L18 = Law(
     "an agent hears something that it keeps in mind",
 )
 KNOWN = ("state", "complete", "silent_since", "world", "suspected", "are_settled", "is_known_to_leave", "lingers")
-FOLLOWING = (FollowLinks, FollowWorkers, Rest)
+_known = attrgetter(*KNOWN)
+FOLLOWING = frozenset({FollowLinks, FollowWorkers, Rest})
 """What other parts of the node do, by what the agent tells them."""
 
 
 def hears(strength: Strength, before: Agent, event: Event, after: Agent, effects: tuple[Effect, ...]) -> None:
     """Judge what an agent makes of an event. Raises Violation."""
     if type(event) is Acknowledged:  # by far the most
-        state, is_over = before.state, before.group.phase is Phase.ENDED
-        if bool(effects) is not (not is_over and state is not None and state.life == event.life):
+        state = before.state
+        counts = state is not None and (state.life is event.life or state.life == event.life)
+        if bool(effects) is not (counts and before.group.phase is not Phase.ENDED):
             check([("L18", f"{before.group.node} takes the acknowledgement of {event.life}, or leaves its own one")])
         if len(effects) < 2:
             return
     strength.armed["L18"] += 1
+    if type(event) is Seen and len(effects) == 1 and effects[0] is FOLLOW_LINKS:
+        complete = event.state if event.state.complete else before.complete
+        if after.state is event.state and after.complete is complete and after.group is before.group:
+            return  # by far the most of the others
     due, follows = _due(before, event, after, effects)
-    known = tuple(getattr(after, name) for name in KNOWN)
+    known = _known(after)
     if known != due:
         wrong = ", ".join(name for name, one, other in zip(KNOWN, known, due, strict=True) if one != other)
         check([("L18", f"{before.group.node} hears {type(event).__name__}, and knows otherwise: {wrong}")])
@@ -62,16 +70,13 @@ def _due(
     world, are_settled, lingers, is_known = before.world, before.are_settled, before.lingers, before.is_known_to_leave
     follows, is_again = list[Effect](), False
     for each in effects:
-        match each:
-            case Start() | Move():
-                world = each.world
-            case StartAgain():
-                suspected, is_again = None, True
-                follows += [] if silent_since is None else [FOLLOW_WORKERS]
-            case Stepped(told):
-                is_known = is_known or isinstance(told, Gone | Closed)
-            case _:
-                pass
+        if isinstance(each, Stepped):
+            is_known = is_known or isinstance(each.event, (Gone, Closed))
+        elif isinstance(each, (Start, Move)):
+            world = each.world
+        elif isinstance(each, StartAgain):
+            suspected, is_again = None, True
+            follows += [] if silent_since is None else [FOLLOW_WORKERS]
     if is_again or after.group.phase is not before.group.phase:
         follows.append(Rest(bool(after.group.running)))
     match event:

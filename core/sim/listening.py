@@ -25,8 +25,9 @@ def listens(strength: Strength, held: Held, question: Observe, now: float) -> No
     if state is None or state.closed or me not in state.seats:
         return
     strength.armed["O18"] += 1
-    if len(reads) == 1 and reads[0] is state.first and _hears_all(held):
-        return  # by far the most, beside those of the coordinator
+    first, *others = state.present
+    if (me == first and reads == tuple(others)) or (len(reads) == 1 and reads[0] is first and _hears_all(held)):
+        return  # by far the most
     whom = _whom(held, state, [node for node in state.present if node != me], dead(held, now))
     if len(reads) != len(whom) or not set(reads).issuperset(whom):
         names = ", ".join(map(str, reads))
@@ -37,7 +38,7 @@ def _hears_all(held: Held) -> bool:
     """Return True if this node suspects nobody, and has heard whom it watches within half a TTL before it last asked."""
     seen = held.sightings
     is_silent = seen.read_at is not None and seen.read_at - seen.oldest >= held.settings.ttl / 2
-    return not (held.suspects or is_silent) and all(each.counter is not None for each in seen.of.values())
+    return not (held.suspects or is_silent) and None not in [each.counter for each in seen.of.values()]
 
 
 def _whom(held: Held, state: RendezvousState, others: list[Node], dead: frozenset[Node]) -> Collection[Node]:
