@@ -35,8 +35,9 @@ from ..world import Node
 O16 = Law(
     "O16",
     "A node proposes where more than `helping_above` nodes have the same to write, and nowhere else; it proposes the same "
-    "once, unless the store has not answered; it writes for all as the last that is awaited, or after its patience, what "
-    "it has read of the others in this version; and it waits for others no longer than twice `helping_patience`.",
+    "once, unless the store has not answered, or it slept since; it writes for all as the last that is awaited, or after "
+    "its patience, what it has read of the others in this version; and it waits for others no longer than twice "
+    "`helping_patience`.",
     "a node may propose, or has proposed and waits",
 )
 SLACK_S = 1e-6
@@ -53,6 +54,8 @@ class Mine:
     number: int = 0
     others: tuple[Token, Mapping[Node, Proposal]] | None = None
     """What it has read of the others, and in which version."""
+    slept: bool = False
+    """It slept since: if it then finds another register, it knows nothing of its proposal."""
 
 
 @define
@@ -72,9 +75,10 @@ class Proposing:
         else:
             mine.others = held.token, answer.of
 
-    def forgets(self, node: Node) -> None:
-        """Let this node propose anew what it has proposed: it slept, and may know nothing of it."""
-        self.of.pop(node, None)
+    def slept(self, node: Node) -> None:
+        """Let this node propose anew what it has proposed, or act by it: it slept, and may know nothing of it."""
+        if (mine := self.of.get(node)) is not None:
+            mine.slept = True
 
     def asks(self, held: Held, question: Propose | Gather | Write, now: float) -> None:
         """Judge a question. Raises Violation."""
@@ -122,7 +126,7 @@ def _of_proposal(held: Held, state: RendezvousState, mine: Mine | None, proposal
         yield f"proposes what would not count, {proposal}"
     if not (_many(held, state) or (enters and mine is not None)):
         yield f"proposes {edit}, and is to write it alone"
-    if mine is not None and mine.proposal == proposal and mine.number:
+    if mine is not None and mine.proposal == proposal and mine.number and not mine.slept:
         yield f"proposes {edit} again, to which the store has answered"
 
 

@@ -353,7 +353,7 @@ class RendezvousLoops:
             self._steps(process, WOKE)
             now = process.clock.shows(self.future.now)
             self.witness.judge.saw(Slept(process.node, now))
-            self.proposing.forgets(process.node)
+            self.proposing.slept(process.node)
             slept(process, now)
 
 

@@ -102,8 +102,10 @@ def test_it_proposes_the_same_once_unless_the_store_has_not_answered_or_it_slept
     held, answered = at(state), made(at(state), proposal)
     assert breaks(answered, held, Propose(proposal))
     assert not breaks(made(held, proposal, 0), held, Propose(proposal))
-    answered.forgets(held.node)
+    answered.slept(held.node)
     assert not breaks(answered, held, Propose(proposal))
+    answered.answers(held, Counted(2), 6.0)
+    assert breaks(answered, held, Propose(proposal))
 
 
 def test_who_has_proposed_to_enter_writes_no_arrival_beside_that_and_proposes_what_it_says_of_itself_now() -> None:
@@ -197,3 +199,17 @@ def test_nothing_is_asked_where_there_is_no_register_or_nothing_is_proposed() ->
 def test_a_world_that_returns_together_arms_the_law() -> None:
     run = world("start a", "start b", "start c", "pass 3", "fail a", "pass 9", setting="world helping=1 min=3 max=3")
     assert run.witness.judge.strength.armed["O16"] > 5
+
+
+@pytest.mark.parametrize(
+    ("size", "story"),
+    [
+        (3, "start a, start b, start c, pass 5, pause c 30, fail a, pass 0.2, pause a 12, pause b 12, pass 15"),
+        (4, "start a, pass 1, start b, pass 0.1, pause a 12, pause b 12, pass 14, start c, start d, pass 20"),
+        (3, "start a, start b, start c, pass 5, succeed a, pass 0.2, pause a 12, pause b 12, pause c 12, pass 15"),
+    ],
+    ids=["returns", "enters", "is done"],
+)
+def test_a_node_that_slept_acts_by_what_it_had_proposed(size: int, story: str) -> None:
+    run = world(*story.split(", "), setting=f"world nodes={size} min={size} max={size} helping=1 join=60")
+    assert run.witness.judge.strength.armed["O16"] > 2
