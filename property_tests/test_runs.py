@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
+
+from simulated import ECHOED, echoing
 
 from elastic.core.sim.chance import seeded
 from elastic.core.sim.features import FEATURES, PAIRS, features_of
@@ -96,3 +98,11 @@ def test_a_world_may_have_all_features_at_once() -> None:
         assert list(features_of(run.story.setting)) == list(FEATURES)
         assert run.violation is None
         assert parsed(str(run.story).splitlines()) == run.story
+
+
+def test_whoever_fails_with_peers_that_echo_is_named_or_it_is_open() -> None:
+    """The cause of a round is a failure that is no echo (G9)."""
+    for operations, seed in product(ECHOED, range(1, 9)):
+        run = tell(echoing(operations, seed))
+        assert run.violation is None, (operations, seed)
+        assert run.world.witness.judge.strength.armed["G9"] or "crash" in operations, (operations, seed)

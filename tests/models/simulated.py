@@ -7,9 +7,25 @@ from attrs import evolve
 from elastic.core.rendezvous import Held, Look
 from elastic.core.sim.process import Process
 from elastic.core.sim.simulation import World
-from elastic.core.sim.story import parsed, parsed_operation
+from elastic.core.sim.story import Story, parsed, parsed_operation
 
 TWO = ("start a", "start b", "pass 1")
+ECHOED = (
+    "fail a",
+    "fail b; pass 0.3; fail c",
+    "crash b",
+    "fail a; crash b",
+    "fail a; pass 0.02; succeed a",
+    "fail a; fail a; crash c; start c; crash c",
+    "pause a 2; fail a",
+)
+"""What befalls nodes whose workers echo each other's failures (`echoing`)."""
+
+
+def echoing(operations: str, seed: int) -> Story:
+    """Return the story of three nodes whose workers raise what a peer's failure makes them raise."""
+    head = f"world nodes=3 max=3 workers=2 last_call=0.5 grace=3 echoes=1 seed={seed}"
+    return parsed([head, "start a", "start b", "start c", "pass 3", *operations.split("; "), "pass 9"])
 
 
 def world(*operations: str, setting: str = "world") -> World:

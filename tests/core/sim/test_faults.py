@@ -294,8 +294,12 @@ def test_a_failure_of_which_the_store_has_forgotten_is_restored() -> None:
 
 
 def test_a_node_that_cannot_send_ends_without_its_farewell() -> None:
-    made = world(*TWO, "pass 1", "cut-out a 30", "drain a", "pass 20", setting="world nodes=2 min=1 max=2")
-    assert made.at("a") is None
+    made = world(*TWO, "pass 1", "cut-out a 30", "drain a", "pass 5.1", setting="world nodes=2 min=1 max=2")
+    register = made.store.register
+    assert register is not None
+    assert (made.at("a"), [node.slot for node in register.seats]) == (None, ["a", "b"])
+    then(made, "pass 3")
+    assert (made.counts["end by left"], made.counts["end by lost"]) == (0, 1)
 
 
 def test_a_newcomer_waits_behind_a_round_that_is_about_to_end() -> None:

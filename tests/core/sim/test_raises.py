@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from attrs import evolve
+from simulated import ECHOED, echoing
 from worlds import node
 
 from elastic.core import sim
@@ -73,24 +74,12 @@ def told(operations: str, seed: int) -> tuple[sim.Run, Counter[Origin]]:
             heard.update(each.origin or Origin.END for each in fact.commands if isinstance(each, Record))
         return []
 
-    head = f"world nodes=3 max=3 workers=2 last_call=0.5 grace=3 echoes=1 seed={seed}"
-    lines = [head, "start a", "start b", "start c", "pass 3", *operations.split("; "), "pass 9"]
-    return sim.tell(sim.parsed(lines), also=(counts,)), heard
+    return sim.tell(echoing(operations, seed), also=(counts,)), heard
 
 
-@pytest.mark.parametrize(
-    "operations",
-    [
-        "fail a",
-        "fail b; pass 0.3; fail c",
-        "crash b",
-        "fail a; crash b",
-        "fail a; pass 0.02; succeed a",
-        "fail a; fail a; crash c; start c; crash c",
-        "pause a 2; fail a",
-    ],
-)
+@pytest.mark.parametrize("operations", ECHOED)
 def test_whoever_fails_with_peers_that_echo_is_named_or_it_is_open(operations: str) -> None:
+    """property_tests/test_runs.py takes more seeds."""
     for seed in (3, 4):  # a worker fails that has raised, and an agent that stands still is told late
         run, _ = told(operations, seed)
         assert run.violation is None

@@ -214,7 +214,7 @@ raise ValueError("the end")
 def test_a_group_whose_making_was_interrupted_is_not_counted_and_past_ones_write_no_rank_before_a_traceback() -> None:
     """torch names a group by its number, and the ranks meet under that name. Each init_process_group puts a hook before the
     last one, which writes its rank once more."""
-    program = [sys.executable, "-W", "ignore", "-c", INTERRUPTED_THEN_ENDED_BY_AN_EXCEPTION]
+    program = [sys.executable, "-c", INTERRUPTED_THEN_ENDED_BY_AN_EXCEPTION]
     ran = subprocess.run(program, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     before, after = ran.stdout.splitlines()
     assert (before.split()[1:], after) == (["1", "False"], "0"), ran.stderr
