@@ -139,9 +139,10 @@ def only_in(store: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("job", [store], indirect=True)
 
 
-def in_each(first: object, second: object) -> list[object]:
-    """Run a test with one value in a TCPStore, and with the other one in an etcd: both stores pass the same tests."""
-    return [("tcpstore", first), pytest.param("etcd", second, marks=pytest.mark.long)]
+def in_each(*values: object) -> list[object]:
+    """Run a test with each of these values in a TCPStore, and with the last one in an etcd as well. The core decides by the
+    value, and reads the same register from either store: both pass the same tests."""
+    return [*(("tcpstore", value) for value in values), pytest.param("etcd", values[-1], marks=pytest.mark.long)]
 
 
 @contextmanager

@@ -74,7 +74,9 @@ INTERVALS = ("monitor_thread_interval=0.1", "monitor_process_interval=0.1", "pro
 
 
 def test_a_wrapper_that_gives_up_on_one_node_has_all_processes_start_anew(tcpstore_job: Jobs) -> None:
-    """A wrapper ends its process with a code that says: no process alone is to be started again."""
+    """A wrapper ends its process with a code that says: no process alone is to be started again.
+
+    The reports of both nodes name its rank."""
     made = tcpstore_job("2", *SCOPE, "--max-restarts=1")
     agents = made.nodes("ab", program=(TROUBLED, "2", "raise", "max_rank_faults=1"))
     first = until("begins", *agents)
@@ -82,7 +84,10 @@ def test_a_wrapper_that_gives_up_on_one_node_has_all_processes_start_anew(tcpsto
     assert ({each.round for each in first}, {each.round for each in last}) == ({0}, {1})
     assert set(pids(last)).isdisjoint(pids(first))
     assert codes(agent.ends() for agent in agents) == [0, 0]
-    assert [made.report(name)["restarts"] for name in "ab"] == [1, 1]
+    for report in map(made.report, "ab"):
+        named = [failure["message"] for failure in report["failures"] if failure["rank"] == 1]
+        assert named == ["rank 1: too many faults of this rank (last error here: ValueError: boom)"]
+        assert report["restarts"] == 1
 
 
 @pytest.mark.long
@@ -100,7 +105,7 @@ def test_a_rank_that_its_monitor_ends_is_started_again_alone_and_the_other_node_
 
 @pytest.mark.long
 def test_when_the_launcher_has_no_restart_either_both_nodes_name_the_rank_that_gave_up(tcpstore_job: Jobs) -> None:
-    """One whose faults are too many is named likewise, in test_inprocess.py."""
+    """A rank whose faults are too many is named in the reports of the wrapper that gives up, above."""
     made = tcpstore_job("2", *SCOPE, "--max-restarts=0")
     limits = (*INTERVALS, "soft_timeout=2.0", "hard_timeout=4.0", "termination_grace_time=0.2")
     agents = made.nodes("ab", program=(TROUBLED, "2", "stop", *limits))

@@ -25,6 +25,14 @@ def met(told: list[Told]) -> tuple[str, str]:
     return port, by_agent
 
 
+def marked_late(place: str) -> int:
+    """Count as one more worker of rank 0 in the store there, as a client that comes late. Return the count."""
+    host, _, port = place.rpartition(":")
+    with WireClient(Address(host, int(port)), 60.0, 1_000) as client:
+        client.greet()
+        return client.add("workers of rank 0", 1)
+
+
 def test_a_rank_0_that_ends_first_takes_no_store_along(tcpstore_job: Jobs) -> None:
     """`new_group` and a late client found none."""
     both = tcpstore_job("2", own_store=True)
@@ -41,7 +49,8 @@ def test_a_rank_0_that_ends_first_takes_no_store_along(tcpstore_job: Jobs) -> No
 def test_each_round_has_a_store_and_a_port_of_its_own_and_finds_nothing_that_the_last_one_wrote(
     tcpstore_job: Jobs,
 ) -> None:
-    """torch meets there over rounds in test_nodes_torch.py."""
+    """torch meets there over rounds in test_nodes_torch.py. In the later rounds rank 0 ends first, and a late client still
+    finds what it wrote."""
     both = tcpstore_job("2", "--max-restarts=2", own_store=True)
     agents = both.nodes("ab", program=(FRESH,))
     places = []
@@ -49,8 +58,14 @@ def test_each_round_has_a_store_and_a_port_of_its_own_and_finds_nothing_that_the
         told = run(agents)
         places.append(met(told))
         assert {(each.round, each.words.partition(" of")[0]) for each in told} == {(round, "found nothing")}
-        if round < 2:
-            kill(told[round].pid)
+        if round == 0:
+            kill(told[0].pid)
+            continue
+        agents[0].open_gate()
+        assert dies(told[0].pid)
+        assert marked_late(places[-1][0]) == 2
+        if round == 1:
+            kill(told[1].pid)
     assert codes(end(agents)) == [0, 0]
     assert {by_agent for _, by_agent in places} == {"True"}
     assert len({port for port, _ in places}) == 3
@@ -75,7 +90,8 @@ def test_who_serves_is_told_by_the_first_node_to_all(tcpstore_job: Jobs, first: 
 def test_rank_0_serves_where_workers_start_again_alone_and_where_no_agent_serves(
     job: Jobs, options: tuple[str, ...]
 ) -> None:
-    """Ranks that are told so meet in test_inprocess_torch.py and test_stacks.py."""
+    """Ranks that are told so meet in test_inprocess_torch.py and test_nodes_torch.py. No agent serves an etcd, so workers
+    that start again alone change nothing there."""
     both = job("2", *options, own_store=bool(options))
     agents = both.nodes("ab", program=(PLACE,))
     assert met(run(agents))[1] == "False"
@@ -96,11 +112,8 @@ def test_a_round_whose_store_dies_runs_on_and_a_late_client_finds_an_empty_one(
     both = tcpstore_job("2", "--max-restarts=0", own_store=True)
     agents = both.nodes("ab", program=(FRESH,))
     told = run(agents)
-    host, _, port = met(told)[0].rpartition(":")
     os.kill(helper(nothing_left), signal.SIGKILL)
     agents[0].says("the store's helper was killed by SIGKILL")
-    with WireClient(Address(host, int(port)), 60.0, 1_000) as client:
-        client.greet()
-        assert client.add("workers of rank 0", 1) == 1
+    assert marked_late(met(told)[0]) == 1
     assert codes(end(agents)) == [0, 0]
     assert [both.report(name)["restarts"] for name in "ab"] == [0, 0]

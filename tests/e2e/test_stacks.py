@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from contextlib import suppress
@@ -72,26 +73,37 @@ def all_hang(agents: list[Launch], count: int, places: dict[int, str]) -> list[T
 
 
 HOWS = ("asleep", "lock_of_python", "step", "own_lock", "stopped", "loader")
-"""What the ranks from 2 on do: rank 1 on one node and rank 4 on the other are where most of a job is."""
+"""What the last ranks of eight do: rank 1 on one node and rank 4 on the other are where most of a job is."""
 
 
-@only_in("etcd")
+@pytest.mark.parametrize(
+    ("job", "hows"),
+    [
+        ("tcpstore", ("step", "stopped")),
+        pytest.param("tcpstore", HOWS, marks=pytest.mark.long),
+        pytest.param("etcd", ("step", "asleep"), marks=pytest.mark.long),
+    ],
+    indirect=["job"],
+)
 def test_the_report_of_both_nodes_names_the_ranks_that_hang_elsewhere(
-    job: Jobs, launch: Launcher, tmp_path: Path
+    job: Jobs, launch: Launcher, tmp_path: Path, hows: tuple[str, ...]
 ) -> None:
-    made = job("2", "--nproc-per-node=4", "--redirects=3", f"--log-dir={tmp_path}/logs")
-    agents = made.nodes("ab", program=(HANGS, ",".join(HOWS)))
-    odd = {rank: ODD[how] for rank, how in enumerate(HOWS, 2) if how != "step"}
-    workers = all_hang(agents, 4, odd)
+    per_node = len(hows) // 2 + 1
+    options = (f"--nproc-per-node={per_node}", "--redirects=3", f"--log-dir={tmp_path}/logs")
+    made = job("2", *options, conf=PATIENT)
+    agents = made.nodes("ab", program=(HANGS, ",".join(hows)))
+    odd = {rank: ODD[how] for rank, how in enumerate(hows, 2) if how != "step"}
+    workers = all_hang(agents, per_node, odd)
     # The one that is stopped may not run on, so it does not answer; py-spy names the line, where there is one.
-    shown = ask(made, launch).replace("rank 6 stopped", f"rank 6 {odd[6].partition(',')[0]}, stopped")
-    names = {rank: "a" if rank < 4 else "b" for rank in odd}
+    shown = re.sub("(rank [0-9]+) stopped", rf"\1 {ODD['stopped'].partition(',')[0]}, stopped", ask(made, launch))
+    most = f"ranks 1, {per_node} {STEP}"
+    names = {rank: "a" if rank < per_node else "b" for rank in odd}
     assert {
-        f"ranks 1, 4 {STEP} · a, b",
+        f"{most} · a, b",
         *(f"rank {rank} {place} · {names[rank]}" for rank, place in odd.items()),
     } < set(shown.splitlines())
     agents[0].open_gate()
-    assert comes_true(lambda: len([*tmp_path.glob("logs/*/attempt_0/*/stacks.txt")]) == 7)
+    assert comes_true(lambda: len([*tmp_path.glob("logs/*/attempt_0/*/stacks.txt")]) == 2 * per_node - 1)
     for worker in workers[1:]:  # both nodes have looked
         with suppress(ProcessLookupError):
             os.kill(worker.pid, signal.SIGKILL)
@@ -100,13 +112,15 @@ def test_the_report_of_both_nodes_names_the_ranks_that_hang_elsewhere(
         assert ended.code == 1
         report = made.report(name)
         places = [{"place": place, "ranks": [rank]} for rank, place in odd.items()]
-        assert report["stacks"] == [{"place": STEP, "ranks": [1, 4]}, *places]
+        assert report["stacks"] == [{"place": STEP, "ranks": [1, per_node]}, *places]
         assert report["failures"][report["cause"]]["rank"] == 0
-        rows = [each.split(maxsplit=1) for each in ended.lines if each.startswith("  ")]
+        rows = [row.split(maxsplit=1) for row in ended.lines if row.startswith("  ")]
         told = " · ".join(f"rank {rank} {place}" for rank, place in odd.items())
-        assert ["stacks", f"ranks 1, 4 {STEP} · {told}"] in rows
+        assert ["stacks", f"{most} · {told}"] in rows
     written = sorted(tmp_path.glob("logs/*/attempt_0/*/stacks.txt"))
-    assert sorted(each.read_text().split(",")[0] for each in written) == [f"rank {rank}" for rank in range(1, 8)]
+    assert sorted(file.read_text().split(",")[0] for file in written) == [
+        f"rank {rank}" for rank in range(1, 2 * per_node)
+    ]
 
 
 def test_all_agents_tell_what_their_workers_are_doing_while_they_run(

@@ -21,8 +21,9 @@ from elastic.adapters.store.tcpstore.tcpstore import TCPStoreBackend
 from elastic.adapters.store.tcpstore.wire import Address
 from elastic.core.world import Why
 
+COMMAND = (str(Path(sys.executable).with_name("torchrun")),)
 TORCHRUN = (sys.executable, "-c", "import quick_torch, torch.distributed.run as run; run.main()")
-"""What the command `torchrun` does, with the quicker import."""
+"""What the command does, with the quicker import."""
 CONF = "keep_alive_interval=0.3,keep_alive_max_attempt=6,upscale_after=0.2,last_call_timeout=0.1"
 Torchrun = Callable[..., Launch]
 
@@ -37,9 +38,14 @@ def torchrun(nothing_left: str, tmp_path: Path, shared_store: Address, run_id: s
     """An agent of one job."""
     with launcher(tmp_path) as launch:
 
-        def start(*arguments: str | Path, endpoint: str = str(shared_store), conf: str = f",{CONF}") -> Launch:
+        def start(
+            *arguments: str | Path,
+            endpoint: str = str(shared_store),
+            conf: str = f",{CONF}",
+            command: tuple[str, ...] = TORCHRUN,
+        ) -> Launch:
             meeting = (f"--rdzv-endpoint={endpoint}", f"--rdzv-conf=is_host=false{conf}", f"--rdzv-id={run_id}")
-            return launch.command(*TORCHRUN, "--rdzv-backend=elastic", *meeting, "--monitor-interval=0.05", *arguments)
+            return launch.command(*command, "--rdzv-backend=elastic", *meeting, "--monitor-interval=0.05", *arguments)
 
         yield start
 
@@ -64,8 +70,10 @@ def refuses_a_drain(store: Address, run_id: str) -> bool:
 
 
 def test_two_agents_restart_a_failed_worker_in_a_store_that_no_round_shares(torchrun: Torchrun) -> None:
-    """torch's own c10d keeps port and keys over restarts, and its workers meet addresses of the dead."""
-    agents = [torchrun("--nnodes=2", "--max-restarts=1", PROGRAMS / "fresh_store.py") for _ in range(2)]
+    """torch's own c10d keeps port and keys over restarts, and its workers meet addresses of the dead. One agent is the
+    command `torchrun` itself."""
+    options = ("--nnodes=2", "--max-restarts=1", PROGRAMS / "fresh_store.py")
+    agents = [torchrun(*options, command=command) for command in (TORCHRUN, COMMAND)]
     first = run(agents)
     assert [worker.rank for worker in first] == [0, 1]
     kill(first[1].pid)

@@ -6,7 +6,7 @@ With `gloo` each iteration has a process group and a DistributedDataParallel of 
 in a collective.
 
 Tells whether it was entered in order, each of its own failures once (an iteration of another's may be over before it is
-entered here), and what the process and its monitor hold after a hundred and at the end. It remembers nothing of an
+entered here), and what the process and its monitor hold after WARM iterations and at the end. It remembers nothing of an
 iteration itself.
 """
 
@@ -28,6 +28,7 @@ from elastic.inprocess import CallWrapper, Wrapper
 ITERATIONS = int(sys.argv[1])
 GLOO = sys.argv[2:] == ["gloo"]
 WARM = min(100, ITERATIONS // 2)
+"""The first iterations, in which what is kept for good is made."""
 SAMPLES = 9
 """In so many iterations in a row it looks at what is held: the median counts."""
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -37,7 +38,7 @@ samples: list[tuple[int, ...]] = []
 
 
 def look(iteration: int) -> None:
-    """When it is due; from the hundredth iteration on it is, until it was told: that one may not have been entered here."""
+    """When it is due; from iteration WARM on it is, until it was told: that one may not have been entered here."""
     global is_warm
     if iteration <= WARM - SAMPLES or (is_warm and iteration <= ITERATIONS - SAMPLES):
         return
