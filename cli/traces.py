@@ -19,6 +19,7 @@ from .render.last_line import Progress
 
 T = TypeVar("T")
 LOOK_BYTES = 1 << 12
+"""After this many bytes it is looked at whether progress is due to be shown."""
 
 
 class Reading:

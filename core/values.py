@@ -31,12 +31,13 @@ else:
 
     def frozen(cls: type[Any] | None = None, /, *, eq: bool = True, **options: Any) -> Any:
         """Build an immutable class with slots, as `attrs.frozen` does with these options. Its instances are equal, and
-        hash, by the fields that take part in that, and show themselves with the fields that are shown."""
+        hash, by the fields that take part in that, and show themselves with the fields that are shown. An option that
+        structs have not (`slots`) has attrs build it: classes can then extend it."""
 
         def built(given: type[Any]) -> type[Any]:
             if isinstance(given, _StructMeta):
                 raise TypeError(
-                    f"{given.__qualname__}: a value cannot extend another one, attrs.define(frozen=True) can"
+                    f"{given.__qualname__}: a value cannot extend another one; build both by frozen(slots=True)"
                 )
             if not _can_be_struct(given) or not options.keys() <= {"kw_only", "repr"}:
                 return _by_attrs(given, eq=None if eq else False, **options)
@@ -49,7 +50,8 @@ else:
         converters and without names that begin with _."""
 
         def built(given: type[Any]) -> type[Any]:
-            if not _can_be_struct(given):
+            checked = (each for each in given.__dict__.values() if isinstance(each, _Field))
+            if not _can_be_struct(given) or any(each._validator or each.converter for each in checked):
                 raise TypeError(f"{given.__qualname__}: attrs.define can make this class")
             return _struct(given, eq, frozen=False)
 
@@ -81,7 +83,7 @@ class _Field:
         self,
         *,
         default: Any = _NOTHING,
-        validator: Callable[[Any, Any, Any], None] | None = None,
+        validator: Any = None,
         repr: bool | Callable[[Any], str] = True,
         eq: bool | Callable[[Any], Any] = True,
         init: bool = True,
@@ -89,6 +91,8 @@ class _Field:
         converter: Callable[[Any], Any] | None = None,
         factory: Callable[..., Any] | None = None,
     ) -> None:
+        if not (validator is None or callable(validator)) or type(default).__module__ == "attr._make":
+            raise TypeError("give a field one function as its validator, and what makes its default as its factory")
         self._default, self.factory, self.takes_self = default, factory, False
         self._validator, self.converter = validator, converter
         self.repr, self.eq, self.init, self.metadata = repr, eq, init, metadata or {}
@@ -106,8 +110,12 @@ class _Field:
         return check
 
     @property
+    def has_default(self) -> bool:
+        return self.factory is not None or self._default is not _NOTHING
+
+    @property
     def is_made(self) -> bool:
-        """True if a step of a birth sets it, and not msgspec."""
+        """True if `__post_init__` sets it, and not msgspec."""
         return not self.init or self.takes_self
 
 
@@ -177,20 +185,22 @@ def _struct(given: type[Any], eq: bool, repr: bool = True, kw_only: bool = False
     own = given.__dict__
     kinds = {name: kind for name, kind in given.__annotations__.items() if "ClassVar" not in str(kind)}
     fields = {name: _field(own.get(name)) for name in kinds}
-    told = {name: field for name, field in fields.items() if field is not _PLAIN}
-    namespace = {name: value for name, value in own.items() if name not in _LEFT and name not in told}
-    namespace |= {name: default for name, field in told.items() if (default := _default(field)) is not _NOTHING}
-    if any(not field.init for field in told.values()):
+    declared = {name: field for name, field in fields.items() if field is not _PLAIN}
+    if without := [name for name, field in declared.items() if not (field.init or field.has_default)]:
+        raise TypeError(f"{given.__qualname__}: {without[0]} has no default, and is not given either")
+    namespace = {name: value for name, value in own.items() if name not in _LEFT and name not in declared}
+    namespace |= {name: default for name, field in declared.items() if (default := _default(field)) is not _NOTHING}
+    if any(not field.init for field in declared.values()):
         kinds = {name: kinds[name] for name in sorted(fields, key=lambda name: not fields[name].init)}
     namespace["__annotations__"] = kinds
     namespace["__attrs_attrs__"] = _Attributes(given, fields)
-    if steps := list(_steps(given, told)):
+    if steps := list(_steps(given, declared)):
         namespace["__post_init__"] = _post_init(steps)
     if not repr:
         namespace["__repr__"] = object.__repr__
-    elif any(field.repr is not True for field in told.values()):
+    elif any(field.repr is not True for field in declared.values()):
         namespace.setdefault("__repr__", _shown_by(fields))
-    if eq and any(field.eq is not True for field in told.values()):
+    if eq and any(field.eq is not True for field in declared.values()):
         equals, hashes = _compared_by(
             {name: field.eq if callable(field.eq) else None for name, field in fields.items() if field.eq}
         )
@@ -206,7 +216,7 @@ def _struct(given: type[Any], eq: bool, repr: bool = True, kw_only: bool = False
 
 
 def _field(given: Any) -> _Field:
-    """Return the field of what stands in the class behind the name, ours or of attrs."""
+    """Return the field of a class attribute: one of ours, or of attrs, or a plain default."""
     if isinstance(given, _Field):
         return given
     if type(given).__module__ != "attr._make":

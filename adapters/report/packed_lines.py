@@ -1,7 +1,7 @@
 """Packed lines of a trace: a line that repeats a recent one but for its numbers is written as these numbers alone.
 
 An idle agent takes the same three steps each second, and their times and counters are all that differs. Packing loses
-nothing: the reader makes the very same line again, so the steps are taken again and judged as any others.
+nothing: a reader makes the step from the numbers, or the whole line where its form cannot be used.
 
 A packed line is an array: how many lines back the one with this shape is, then the numbers in their order. A writer refers
 to its own lines alone, so a reader may remember more of them.
@@ -33,7 +33,7 @@ def packed(line: bytes, recent: tuple[Shape, ...]) -> tuple[bytes, tuple[Shape, 
 
 
 def unpacked(line: bytes, recent: tuple[Form, ...]) -> tuple[bytes | Repeated, tuple[Form, ...]]:
-    """Return the line, which tells if it was packed, and the forms that the next line may refer to. Raises ValueError."""
+    """Return the line, as a Repeated if it was packed, and the forms that the next line may refer to. Raises ValueError."""
     if not line.startswith(b"["):
         return line, (Form(_split(line)[0]), *recent[: REACH - 1])
     try:

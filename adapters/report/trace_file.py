@@ -291,7 +291,7 @@ def lines(path: str, longest: int = LINE_MAX) -> Iterator[bytes]:
 
 
 def unbroken(path: str, read: Callable[[int], object] = bool, longest: int = LINE_MAX) -> Iterator[bytes | Repeated]:
-    """Yield the same lines for who reads their steps. `read` hears how many bytes were read of a file, line by line."""
+    """Yield the lines, packed ones as Repeated. `read` is called with the number of bytes read, line by line."""
     return _unpacked(_unbroken(path)[0], longest, read)
 
 

@@ -1,7 +1,7 @@
-"""The forms of lines. Lines of one form differ in their numbers alone, so what the first of them has shown holds for all:
-the names are known, and nothing is missing. A form is read once, to a function that makes a step of the numbers.
+"""The forms of lines. Lines of one form differ in their numbers alone, so names and missing fields are checked once. A form
+is compiled once, to a function that makes a step of the numbers.
 
-Each number is checked as that of any line: its type, and the bounds of its class. Where a form cannot be read so, or its
+Each number is checked as that of any line: its type, and the bounds of its class. Where a form cannot be compiled, or its
 numbers make no step, the line is read as any other, which tells what is wrong with it.
 """
 
@@ -23,17 +23,17 @@ _HOLE = "hole"
 
 @define(eq=False)
 class Form:
-    """What a reader knows of the lines of one shape."""
+    """The lines of one shape, and the function that reads them."""
 
     shape: Shape
     make: Callable[[Numbers], Step] | None = None
-    is_read: bool = False
+    is_compiled: bool = False
     """`make` is known: None if there is none."""
 
     def step(self, numbers: Numbers) -> Step | None:
         """Return the step of the line with these numbers; None if the line must be read for that."""
-        if not self.is_read:
-            self.is_read, self.make = True, _read(self.shape)
+        if not self.is_compiled:
+            self.is_compiled, self.make = True, _compiled(self.shape)
         try:
             return self.make(numbers) if self.make else None
         except (ValueError, RecursionError):
@@ -63,7 +63,7 @@ class Repeated:
         return b"".join(part for pair in zip(texts, self.form.shape, strict=True) for part in pair)
 
 
-def _read(shape: Shape) -> Callable[[Numbers], Step] | None:
+def _compiled(shape: Shape) -> Callable[[Numbers], Step] | None:
     """Return what makes the step of a line of this shape; None for one that holds a register, or is a header."""
     holes = (b'{"%b":%d}' % (_HOLE.encode(), index) for index in range(1, len(shape)))
     try:

@@ -49,7 +49,7 @@ class Spelling:
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
     fill: Callable[[Any], Maker] | None = None
-    """Reads what has holes in it. None: `read` does, once they are filled."""
+    """Compiles JSON with holes to a maker of values. None: the holes are filled, and `read` reads the whole."""
 
 
 def plain(value: object, kind: object) -> Any:

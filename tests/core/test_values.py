@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -294,3 +295,25 @@ print([each for each in ("attr", "typing_extensions") if each in sys.modules])
 import typing_extensions
 """
     assert subprocess.check_output([sys.executable, "-c", code], timeout=120, text=True) == "[]\n"
+
+
+class Bounded:
+    x: Any = values.field(validator=print)
+
+
+class Made:
+    x: int = values.field(init=False)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: values.define(Bounded), "Bounded: attrs.define can make this class"),
+        (lambda: frozen(Made), "Made: x has no default, and is not given either"),
+        (lambda: values.field(validator=[print]), "one function as its validator"),
+        (lambda: values.field(default=attrs.Factory(list)), "what makes its default as its factory"),
+    ],
+)
+def test_what_attrs_would_do_and_a_struct_cannot_is_refused(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        build()
