@@ -11,12 +11,12 @@ from launches import PROGRAMS
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 
 
-def test_a_training_that_loses_a_worker_and_then_a_node_does_each_step_once(tcpstore_job: Jobs, tmp_path: Path) -> None:
+def test_a_training_that_loses_a_worker_and_then_a_node_does_each_step_once(job: Jobs, tmp_path: Path) -> None:
     """One restart is allowed: the worker's. What the lost node's peers suffer is refunded.
 
-    The ranks of each round meet in its store, which the first agent serves. In an etcd the same is done without torch
-    (test_node_loss.py); a training as people write them resumes in test_torch.py."""
-    both = tcpstore_job("2", "--max-restarts=1", own_store=True)
+    The ranks of each round meet in its store, which the first agent serves. If the nodes meet in an etcd, rank 0 serves it.
+    The training of examples/digits resumes on one node, in test_torch.py."""
+    both = job("2", "--max-restarts=1", own_store=True)
     program = (PROGRAMS / "resuming.py", tmp_path)
     first, second = both.nodes("ab", program=program)
 

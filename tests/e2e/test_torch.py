@@ -6,9 +6,10 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
-from launches import PROGRAMS, TESTS, Launcher
+from launches import PROGRAMS, TESTS, Launcher, launcher
 
 TRAIN = TESTS.parent / "examples" / "digits" / "train.py"
 
@@ -29,26 +30,41 @@ EPOCHS = "--epochs=4"
 STANDBY = ("--standby", "--preload=torch,sklearn.datasets")
 
 
-@pytest.mark.long
-def test_a_training_that_goes_on_in_standbys_ends_with_the_weights_of_an_undisturbed_one(
-    launch: Launcher, tmp_path: Path
-) -> None:
-    """In new workers it does so too: test_nodes_torch.py."""
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The weights of a training to which nothing happens."""
     import torch
 
-    undisturbed, disturbed, report = (tmp_path / name for name in ("undisturbed.pt", "disturbed.pt", "report.json"))
-    assert launch("--nproc-per-node=2", TRAIN, EPOCHS, f"--save-final={undisturbed}").ends().code == 0
-    options = ("--nproc-per-node=2", "--max-restarts=1", f"--report={report}", *STANDBY)
+    folder = tmp_path_factory.mktemp("undisturbed")
+    with launcher(folder) as launch:
+        assert launch("--nproc-per-node=2", TRAIN, EPOCHS, f"--save-final={folder}/final.pt").ends().code == 0
+    weights: dict[str, Any] = torch.load(folder / "final.pt", weights_only=True)
+    assert weights
+    return weights
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("standby", [(), STANDBY], ids=["new workers", "standbys"])
+def test_a_training_whose_worker_is_killed_ends_with_the_weights_of_an_undisturbed_one(
+    launch: Launcher, tmp_path: Path, undisturbed: dict[str, Any], standby: tuple[str, ...]
+) -> None:
+    """A smaller training resumes over two nodes in test_nodes_torch.py."""
+    import torch
+
+    disturbed, report = tmp_path / "disturbed.pt", tmp_path / "report.json"
+    options = ("--nproc-per-node=2", "--max-restarts=1", f"--report={report}", *standby)
     saved = (f"--save-final={disturbed}", f"--checkpoint-dir={tmp_path}/checkpoints")
     job = launch(*options, PROGRAMS / "halfway.py", TRAIN, EPOCHS, *saved)
     workers = job.hears(2)
-    job.stands_by(2, workers)
+    if standby:
+        job.stands_by(2, workers)
     os.kill(workers[1].pid, signal.SIGKILL)
     ended = job.ends()
     assert ended.code == 0
     assert "resumed after epoch 2 from" in ended.out
     assert "all 2 workers succeeded · 1 restart," in ended.lines[-1]
-    final, other = (torch.load(path, weights_only=True) for path in (undisturbed, disturbed))
-    assert final.keys() == other.keys() and final.keys()
-    assert all(torch.equal(final[name], other[name]) for name in final)
-    assert json.loads(report.read_text())["here"]["standbys"]["became_workers"] == 4
+    weights = torch.load(disturbed, weights_only=True)
+    assert undisturbed.keys() == weights.keys()
+    assert all(torch.equal(undisturbed[name], weights[name]) for name in undisturbed)
+    standbys = json.loads(report.read_text())["here"].get("standbys", {"became_workers": 0})
+    assert standbys["became_workers"] == (4 if standby else 0)
