@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable
 
 from attrs import define, field
 
+from ..group.state import RecordUnfit
 from ..properties.facts import Wrote
 from ..properties.law import Law, Strength
 from ..rendezvous import Held, RendezvousState, Restore, Violation, Write
@@ -85,7 +86,10 @@ class Losses:
 
     def _fails(self, process: Process, closed: RendezvousState, records: Container[object]) -> None:
         """Judge R15: this process, which is back, knows failures of the job that fails now."""
-        known = [what for job, what in process.memory.records if job == closed.job]
+        told = (what for job, what in process.memory.records if job == closed.job)
+        known = [
+            what for what in told if not isinstance(what, RecordUnfit)
+        ]  # a check may fail while the verdict is sent
         self.strength.armed["R15"] += len(known)
         for what in known:
             if (process.node, what) in records:

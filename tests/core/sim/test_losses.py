@@ -203,6 +203,15 @@ def test_R15_asks_nothing_of_a_spare() -> None:
     assert made.witness.judge.strength.armed["R15"] == 1
 
 
+def test_R15_asks_nothing_of_a_check_that_fails_while_the_verdict_is_sent() -> None:
+    setting = "world nodes=2 max=1 restarts=0 seed=1548916480 standbys=3"
+    made = world(
+        "start a", "start b", "pass 2.5", "kill-worker b", "pass 0.04", "find-unfit b 1", "pass 5", setting=setting
+    )
+    assert made.store.register and made.store.register.closed
+    assert made.witness.judge.strength.armed["R15"] == 1
+
+
 def test_R15_asks_nothing_of_a_failure_that_the_store_did_not_take_in_this_life() -> None:
     made = failed()
     (record,) = made.store.records
