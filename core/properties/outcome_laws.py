@@ -23,7 +23,7 @@ from ..rendezvous import (
     RendezvousState,
     Status,
 )
-from ..rendezvous.context import GROWN_RUNS, Handler, dead, gone
+from ..rendezvous.context import GROWN_RUNS, Fact, Handler, dead, gone
 from ..rendezvous.handlers import close, drain, join, leave, linger, watch
 from ..rendezvous.operations import LINGER_S
 from ..rendezvous.state import AWAY, COOLDOWN_MAX_S, Failing
@@ -332,7 +332,7 @@ def _coming(state: RendezvousState) -> Sequence[Sequence[Node]]:
 @law("a node that is not the coordinator does a chore", Decided)
 def O17(judge: Judge, it: Decided) -> Answers:
     """A node leaves a chore that is due to the first seated node that is not dead, and does it itself only `patience`
-    later, or twice that if it has left; but on evidence of a link it evicts at once."""
+    later, or twice that if it has left; but at once it evicts itself, and on evidence of a link all that are dead."""
     held, state, me = it.held, it.held.state, it.held.node
     over = _due_for(judge.past(me), held, it.edit, it.at)
     if (
@@ -356,16 +356,25 @@ def _due_for(past: Past, held: Held, edit: Deed, at: float) -> float | None:
             return past.seen(_open, at) - settings.overdue_timeout
         case Complete():
             return past.seen(_quorum, at) - _last_call(held)
-        case Proceed() if not _has_advanced(held):
-            return past.seen(_after_losses, at) - settings.progress_after
+        case Proceed():
+            old = past.seen(_after_losses, at) - settings.progress_after
+            return max(old, _seen_for(held, Fact.ADVANCE, at)) if _has_advanced(held) else old
         case End(_, Why.UPSCALE):
             grown = past.seen(_grown, at) - stays if (stays := _stays(held)) else NEVER
             return min(past.seen(_newcomer, at) - _grows_after(held), grown)
-        case Evict(nodes) if not settings.leased and gone(held, at).isdisjoint(nodes):
+        case Evict(nodes) if held.node not in nodes and gone(held, at).isdisjoint(nodes):
+            if settings.leased:
+                return _seen_for(held, Fact.DEAD, at)
             silent = [seen.moved_at for node, seen in held.sightings.of.items() if node in nodes]
             return at - settings.ttl - min(silent, default=NEVER)
         case _:
             return None
+
+
+def _seen_for(held: Held, fact: Fact, at: float) -> float:
+    """Return for how long this node has seen a fact that is not in the register, by its own memory."""
+    span = held.spans.get(fact)
+    return at - span[1] if span else -NEVER
 
 
 @law("a node leaves", Decided)

@@ -27,11 +27,12 @@ from ..world import Verdict
 
 L18 = Law(
     "L18",
-    "An agent knows the register that it was shown last, the last one with a complete round, since when the store is "
-    "silent, its workers' world, and the round whose hang is on record; it takes only acknowledgements of the register "
-    "that it knows; it tells its links and its looks at workers what they follow, and its standbys when workers start or "
-    "stop; and after a verdict it stays until the store is seen to know that, or a signal comes.",
-    "an agent hears something that it keeps in mind",
+    "An agent knows what it heard last: the register, the last one with a complete round, since when the store is silent, "
+    "its workers' world, the round whose hang is on record, if its standbys are settled, and if it is known to leave; until "
+    "it ends it takes each acknowledgement of the life of its register, and no other; its links follow each register, they "
+    "and its looks at workers each silence and what ends it, these looks a worker that starts again meanwhile, and its "
+    "standbys each phase and such a start; and after a verdict it lingers until that operation is over, or a signal comes.",
+    "an agent hears what changes what it knows, or what its parts follow",
 )
 KNOWN = ("state", "complete", "silent_since", "world", "suspected", "are_settled", "is_known_to_leave", "lingers")
 _known = attrgetter(*KNOWN)
@@ -46,14 +47,16 @@ def hears(strength: Strength, before: Agent, event: Event, after: Agent, effects
         counts = state is not None and (state.life is event.life or state.life == event.life)
         if bool(effects) is not (counts and before.group.phase is not Phase.ENDED):
             check([("L18", f"{before.group.node} takes the acknowledgement of {event.life}, or leaves its own one")])
-        if len(effects) < 2:
+        if len(effects) < 2 and after.group.phase is before.group.phase and _known(after) == _known(before):
             return
-    strength.armed["L18"] += 1
-    if type(event) is Seen and len(effects) == 1 and effects[0] is FOLLOW_LINKS:
+    if type(event) is Seen and after.group is before.group and len(effects) == 1 and effects[0] is FOLLOW_LINKS:
         complete = event.state if event.state.complete else before.complete
-        if after.state is event.state and after.complete is complete and after.group is before.group:
-            return  # by far the most of the others
+        if _known(after) == (event.state, complete, *_known(before)[2:]):  # by far the most of the others
+            strength.armed["L18"] += 1
+            return
     due, follows = _due(before, event, after, effects)
+    if follows or due != _known(before):
+        strength.armed["L18"] += 1
     known = _known(after)
     if known != due:
         wrong = ", ".join(name for name, one, other in zip(KNOWN, known, due, strict=True) if one != other)

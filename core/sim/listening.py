@@ -25,8 +25,8 @@ def listens(strength: Strength, held: Held, question: Observe, now: float) -> No
     if state is None or state.closed or me not in state.seats:
         return
     strength.armed["O18"] += 1
-    first, *others = state.present
-    if (me == first and reads == tuple(others)) or (len(reads) == 1 and reads[0] is first and _hears_all(held)):
+    first = state.first
+    if reads == state.present[1:] if me == first else len(reads) == 1 and reads[0] is first and _hears_all(held):
         return  # by far the most
     whom = _whom(held, state, [node for node in state.present if node != me], dead(held, now))
     if len(reads) != len(whom) or not set(reads).issuperset(whom):

@@ -78,6 +78,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous import Close as CloseJob
 from elastic.core.rendezvous import End as EndEdit
 from elastic.core.rendezvous import refusals as machine
+from elastic.core.rendezvous.context import Fact as Known
 from elastic.core.rendezvous.context import Handler, Suspect
 from elastic.core.rendezvous.memory import advanced
 from elastic.core.rendezvous.sightings import Sighting, Sightings
@@ -462,6 +463,28 @@ def test_O17_the_dead_are_evicted_by_the_coordinator_and_after_a_while_by_others
     assert broken(Holds(held, 0.0), Decided(held, edit, 5.6)) is None
     is_gone = evolve(held, suspects={node("c"): Suspect(5.0, 5.0, is_gone=True)}, state=_with_port(held))
     assert broken(Holds(held, 0.0), Decided(is_gone, edit, 5.0)) is None
+
+
+def test_O17_a_node_that_a_lease_shows_to_be_dead_is_evicted_by_others_after_a_while() -> None:
+    held = holding("b", running("a b c"), evolve(SPANS, leased=True))
+    dead = Sightings({node("a"): Sighting(1, 5.0), node("c"): Sighting(None, -math.inf)}, 5.0)
+    held = evolve(held, sightings=dead, spans={Known.DEAD: (True, 5.0)})
+    edit = Evict(nodes("c"))
+    assert broken(Holds(held, 0.0), Decided(held, edit, 5.5)) == "O17"
+    assert broken(Holds(held, 0.0), Decided(held, edit, 5.6)) is None
+    assert broken(Holds(held, 0.0), Decided(evolve(held, spans={}), edit, 9.0)) == "O17"
+
+
+def test_O17_a_node_gives_up_its_own_seat_at_once() -> None:
+    held = holding("b", running("a b c"), SPANS)
+    assert broken(Holds(held, 0.0), Decided(held, Evict(nodes("b")), 0.1)) is None
+
+
+def test_O17_progress_by_an_advance_is_told_by_the_coordinator_and_after_a_while_by_others() -> None:
+    ahead = evolve(holding("c", AGAIN, SPANS), advanced_in=AGAIN.world_id, spans={Known.ADVANCE: (1, 5.0)})
+    assert broken(Holds(ahead, 1.0), Decided(ahead, Proceed(1), 5.5)) == "O17"
+    assert broken(Holds(ahead, 1.0), Decided(ahead, Proceed(1), 5.6)) is None
+    assert broken(Holds(ahead, 1.0), Decided(evolve(ahead, spans={}), Proceed(1), 10.6)) is None
 
 
 def _with_port(held: Held) -> RendezvousState:

@@ -102,6 +102,11 @@ def test_what_an_agent_makes_of_what_it_hears_is_right(before: Agent, event: Eve
         (agent(), SILENT, {"silent_since": 1.0}),
         (agent(SILENT), BACK, {"silent_since": 2.0}),
         (waiting(), Acknowledged(0.9, LIFE), {"world": None}),
+        (agent(SEEN), Acknowledged(1.0, LIFE), {"silent_since": 1.0}),
+        (agent(SEEN), Acknowledged(1.0, LIFE), {"suspected": 0}),
+        (agent(SEEN), Acknowledged(1.0, Life("another")), {"world": None}),
+        (agent(), SEEN, {"suspected": 0}),
+        (agent(), SEEN, {"world": world(3)}),
         (agent(), FAILED, {"world": None}),
         (agent(), FAILED, {"world": world(3)}),
         (agent(), Stands(0, ("here",)), {"suspected": None}),
@@ -148,3 +153,29 @@ def test_an_agent_that_stays_after_a_verdict_or_does_not_is_found() -> None:
 )
 def test_an_agent_that_tells_its_parts_nothing_is_found(before: Agent, event: Event, without: type[Effect]) -> None:
     assert is_found(before, event, {}, without)
+
+
+def test_an_acknowledgement_that_changes_the_phase_and_has_no_effect_but_that_is_found() -> None:
+    after, effects = step(waiting(), Acknowledged(0.9, LIFE), 1.0)
+    with pytest.raises(Violation, match="L18"):
+        hears(Strength(), waiting(), Acknowledged(0.9, LIFE), evolve(after, world=waiting().world), effects[:1])
+
+
+@pytest.mark.parametrize(
+    ("before", "event", "is_armed"),
+    [
+        (agent(), SEEN, True),
+        (agent(), SILENT, True),
+        (waiting(), Acknowledged(0.9, LIFE), True),
+        (agent(), Stands(0, ("here",)), True),
+        (agent(), Settled(are_settled=False), True),
+        (agent(), Settled(are_settled=True), False),
+        (agent(SEEN), Acknowledged(1.0, LIFE), False),
+        (agent(SEEN), Queried("id", 0, None), False),
+        (agent(), Stands(7, ("here",)), False),
+    ],
+)
+def test_the_law_is_armed_by_what_changes_what_an_agent_knows(before: Agent, event: Event, is_armed: bool) -> None:
+    strength = Strength()
+    hears(strength, before, event, *step(before, event, 1.0))
+    assert bool(strength.armed["L18"]) is is_armed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 from worlds import edited, heard, holding, node, nodes, running
 
@@ -36,6 +37,13 @@ def test_the_coordinator_reads_all_others_and_these_read_it() -> None:
     for who, reads in (("a", "b c d"), ("b", "a"), ("c", "a"), ("d", "a")):
         held = holding(who, RUNS)
         assert [each for each in ("b c d", "b c", "a", "a b") if asked(held, each)] == [reads]
+
+
+def test_the_coordinator_that_reads_its_own_heartbeat_is_found() -> None:
+    held = holding("a", RUNS)
+    assert RUNS.first is not None
+    with pytest.raises(Violation, match="O18"):
+        listens(Strength(), held, Observe((RUNS.first,)), 0.0)
 
 
 def test_suspects_and_those_without_a_heartbeat_are_read_too() -> None:
