@@ -1,5 +1,5 @@
 # everybody watches the coordinator only
-# L10: b#1 died 14.00 s ago: round 0 complete [a:done b:in]
+# O18: a#1 reads the heartbeats of a#1, not of
 world nodes=2 max=2
 start a
 start b

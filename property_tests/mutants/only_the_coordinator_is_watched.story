@@ -1,5 +1,5 @@
 # only the coordinator is watched
-# L11: c reads heartbeats 15 times in a round, in which it was shown 4 versions and prompted 0 times
+# O18: c#1 reads the heartbeats of a#1, not of a#1, b#1
 world max=2
 start a
 start b

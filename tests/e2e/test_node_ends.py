@@ -58,7 +58,8 @@ def test_a_node_that_is_done_and_is_told_to_stop_leaves_and_the_others_finish(jo
 
 
 def test_a_node_whose_store_stands_still_leaves_within_the_leave_timeout(tcpstore_job: Jobs, nothing_left: str) -> None:
-    both = tcpstore_job("2", own_store=True, conf="leave_timeout=1,keep_alive_interval=5,")
+    conf = "leave_timeout=1,keep_alive_interval=5,keep_alive_max_attempt=30,"  # the helper is not replaced meanwhile
+    both = tcpstore_job("2", own_store=True, conf=conf)
     agents = both.nodes("ab")
     told = run(agents)
     (server,) = [process.pid for process in alive_with(nothing_left) if "store_host.py" in process.command]
