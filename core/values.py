@@ -146,8 +146,9 @@ class _Attributes:
         return tuple([_Attribute(name, field, own.get(name, _NOTHING)) for name, field in self._fields.items()])
 
     def __get__(self, value: object, owner: type[Any]) -> Any:
-        if self._attributes is None:
-            self._attributes = _by_attrs(self.given).__attrs_attrs__
+        if self._attributes is None:  # of a copy: attrs changes the class, and several threads may ask at once
+            own = {name: value for name, value in self.given.__dict__.items() if name not in _LEFT}
+            self._attributes = _by_attrs(type(self.given.__name__, self.given.__bases__, own)).__attrs_attrs__
         return self._attributes
 
 

@@ -6,6 +6,7 @@ import copy
 import pickle
 import subprocess
 import sys
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -317,3 +318,24 @@ class Made:
 def test_what_attrs_would_do_and_a_struct_cannot_is_refused(build: Callable[[], object], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         build()
+
+
+def test_threads_may_ask_attrs_of_a_class_at_once() -> None:
+    """attrs changes the class that it builds from, and each thread may be the first to ask."""
+    kinds: list[Any] = [frozen(declared(values)) for _ in range(200)]
+    begins, found, switched = threading.Barrier(4), list[list[str]](), sys.getswitchinterval()
+
+    def ask() -> None:
+        begins.wait()
+        found.append([attrs.evolve(kind(), first=2).names for kind in kinds])
+
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switched)
+    assert [len(each) for each in found] == [len(kinds)] * 4 and not any(names for each in found for names in each)
