@@ -150,12 +150,10 @@ def _run(queue: SimpleQueue[_Call[Any] | None]) -> None:
         call.run()
 
 
-def once(
-    work: Callable[[], Made], late: Callable[[Made], object] = lambda made: None, patience_s: float = PATIENCE_S
-) -> Made:
+def once(work: Callable[[], Made], late: Callable[[Made], object] = lambda made: None) -> Made:
     """Do one thing on a disk of its own. Raises what it raises, and StandsStill."""
     disk = Disk()
     try:
-        return disk.do(work, late, patience_s)
+        return disk.do(work, late)
     finally:
         disk.close()

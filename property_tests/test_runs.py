@@ -101,7 +101,7 @@ def test_a_world_may_have_all_features_at_once() -> None:
 
 
 def test_whoever_fails_with_peers_that_echo_is_named_or_it_is_open() -> None:
-    """The cause of a round is a failure that is no echo (G9)."""
+    """The cause of a round is a failure that did not follow from another one (G9)."""
     for operations, seed in product(ECHOED, range(1, 9)):
         run = tell(echoing(operations, seed))
         assert run.violation is None, (operations, seed)

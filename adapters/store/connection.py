@@ -136,12 +136,26 @@ class RankConnection(StoreConnection, Protocol):
         """Return True if the store is starting. Asks it, and waits for its answer."""
 
 
-class MemoryConnection:
+class _Elsewhere:
+    """A connection to a store that no process of this agent's serves to others."""
+
+    serves = False
+    rounds = None
+
+    def children(self) -> AbstractContextManager[Collection[int]]:
+        return nullcontext(())
+
+    def outlast(self, until: float, waits: Callable[[int], None]) -> int:
+        return 0
+
+    def let_go(self) -> None:
+        pass
+
+
+class MemoryConnection(_Elsewhere):
     """A connection to a register in this process's memory, for one node."""
 
     place = IN_MEMORY
-    serves = False
-    rounds = None
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -161,15 +175,6 @@ class MemoryConnection:
 
     def runs(self) -> Runs:
         return Runs()
-
-    def children(self) -> AbstractContextManager[Collection[int]]:
-        return nullcontext(())
-
-    def outlast(self, until: float, waits: Callable[[int], None]) -> int:
-        return 0
-
-    def let_go(self) -> None:
-        pass
 
     def close(self, timeout_s: float) -> None:
         self.backend.close()
@@ -341,11 +346,8 @@ def _wait_for_the_others(backend: TCPStoreBackend, timeout_s: float) -> bool:
     return backend.wait_until_gone(state.present, timeout_s)
 
 
-class EtcdConnection:
+class EtcdConnection(_Elsewhere):
     """A connection to an etcd cluster that runs already."""
-
-    serves = False
-    rounds = None
 
     def __init__(
         self, addresses: Sequence[Address], access: Access, run_id: str, clock: Clock, settings: Settings
@@ -379,15 +381,6 @@ class EtcdConnection:
     def runs(self) -> Runs:
         with closing(self.backend.clone()) as client:
             return client.runs()
-
-    def children(self) -> AbstractContextManager[Collection[int]]:
-        return nullcontext(())
-
-    def outlast(self, until: float, waits: Callable[[int], None]) -> int:
-        return 0
-
-    def let_go(self) -> None:
-        pass
 
     def close(self, timeout_s: float) -> None:
         self.backend.close()

@@ -66,7 +66,7 @@ Taken: TypeAlias = tuple[Account, tuple[Entry, ...]]
 
 _CONTACTS = (*ANSWERS, *UNANSWERED)
 _NEWS = (Linked, Shown, Pushed)
-"""What may tell a node of others; a trace has little of it beside the heartbeats."""
+"""These may tell a node of others. A trace has few of them beside the heartbeats."""
 
 
 def opened(node: Node, at: float) -> Account:

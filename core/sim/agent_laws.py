@@ -37,7 +37,7 @@ L18 = Law(
 KNOWN = ("state", "complete", "silent_since", "world", "suspected", "are_settled", "is_known_to_leave", "lingers")
 _known = attrgetter(*KNOWN)
 FOLLOWING = frozenset({FollowLinks, FollowWorkers, Rest})
-"""What other parts of the node do, by what the agent tells them."""
+"""These effects tell other parts of the node what to do."""
 
 
 def hears(strength: Strength, before: Agent, event: Event, after: Agent, effects: tuple[Effect, ...]) -> None:

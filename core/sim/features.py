@@ -34,7 +34,7 @@ class Feature:
     word: str
     values: tuple[float, ...]
     more: Callable[[Choose, Setting], Mapping[str, Any]] = _nothing
-    """What other words say, in a setting that gets it."""
+    """Returns the values of other words, for a setting that gets it."""
     without: tuple[float, ...] = (0,)
     """The values of the word in settings without it."""
     plain: bool = False

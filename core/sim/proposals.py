@@ -47,20 +47,20 @@ QUORATE = 8
 
 @define
 class Mine:
-    """What a node has proposed last, when the store answered to it, and as which of its kind (0: it has not answered)."""
+    """Holds what a node has proposed last, when the store answered to it, and as which of its kind (0: no answer yet)."""
 
     proposal: Proposal
     at: float
     number: int = 0
     others: tuple[Token, Mapping[Node, Proposal]] | None = None
-    """What it has read of the others, and in which version."""
+    """Holds the version in which it has read the proposals of the others, and these."""
     slept: bool = False
     """It slept since: if it then finds another register, it knows nothing of its proposal."""
 
 
 @define
 class Proposing:
-    """What each node has proposed."""
+    """Remembers what each node has proposed."""
 
     strength: Strength = field(factory=Strength)
     of: dict[Node, Mine] = field(factory=dict)

@@ -111,7 +111,7 @@ class Setting:
     nodes: int = field(default=3, validator=_at_least(1))
     """The slots on which an agent may start."""
     limits: Limits = Limits(min_nodes=1, max_nodes=3, max_restarts=3)
-    """What all agents agree on. A story has a word for each limit (`LIMITS`)."""
+    """Holds what all agents agree on. A story has a word for each limit (`LIMITS`)."""
     racks: int = field(default=0, validator=_at_least(0))
     """The slots take turns in this many racks, and a unit is a segment: all its nodes are in one rack. 0: there are none."""
     workers: int = field(default=1, validator=_at_least(1))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 from uuid import uuid4
 
@@ -67,28 +68,12 @@ ASKED = (
 """Service and method of each request, in the order of the stubs."""
 
 
-def ranged(stubs: Stubs) -> Begin:
-    return stubs.range
-
-
-def transacted(stubs: Stubs) -> Begin:
-    return stubs.transact
-
-
-def granted(stubs: Stubs) -> Begin:
-    return stubs.grant
-
-
-def revoked(stubs: Stubs) -> Begin:
-    return stubs.revoke
-
-
-def renewed(stubs: Stubs) -> Begin:
-    return stubs.renew
-
-
-def authenticated(stubs: Stubs) -> Begin:
-    return stubs.authenticate
+ranged: Method = attrgetter("range")
+transacted: Method = attrgetter("transact")
+granted: Method = attrgetter("grant")
+revoked: Method = attrgetter("revoke")
+renewed: Method = attrgetter("renew")
+authenticated: Method = attrgetter("authenticate")
 
 
 class Members:
