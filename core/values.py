@@ -168,11 +168,21 @@ def _by_attrs(given: type[Any], **options: Any) -> type[Any]:
                 eq=field.eq,
                 init=field.init,
                 metadata=field.metadata,
-                converter=field.converter,
+                converter=field.converter and _written_in_python(field.converter),
             ),
         )
     made: type[Any] = attrs.frozen(given, **options)  # noqa: TID251
     return made
+
+
+def _written_in_python(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the converter as a function of Python's. attrs reads its signature, and that of a C function is text to parse:
+    two threads that parse at once fail on Python 3.11, if the collector runs Python code meanwhile."""
+
+    def converted(value: Any) -> Any:
+        return convert(value)
+
+    return converted
 
 
 def _can_be_struct(given: type[Any]) -> bool:
