@@ -4,13 +4,15 @@
 
 The nodes are those of fleet.py: real clients of a real store, which beat while they are asked about. `status` is the whole
 command, from its execution to its end; `version` is `elastic --version`, which asks no store. They take turns. The requests
-are counted in this process. The exit code is 1 if a bar is missed.
+are counted in this process. On a TCPStore a look at a running job listens to heartbeats until each node has had a new one,
+for LISTEN_S at most, with a request every LISTEN_EVERY_S: the bars leave room for that. The exit code is 1 if one is missed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -26,6 +28,7 @@ from measuring import BIN, Bar, Measure, all_hold, facts, load, stop_on_signals,
 from stores import Store, etcd, tcpstore
 
 from elastic.adapters.store.etcd import members
+from elastic.cli.looking import LISTEN_EVERY_S, LISTEN_S
 from elastic.cli.main import run
 
 ELASTIC = str(BIN / "elastic")
@@ -49,9 +52,11 @@ def measure(kind: str, store: Store, agents: int, runs: int) -> Iterator[Measure
             took["version"].append(taken_ms(["--version"], 0))
         requests = asked(command, agents)
     title = f"{kind}, {agents} nodes"
-    bar = Bar(f"≤ {SPAN_MS:g} ms", lambda medians: medians["status"] <= SPAN_MS)
+    listens_s = LISTEN_S if kind == "tcpstore" else 0.0
+    span_ms, requests_max = SPAN_MS + 1000 * listens_s, REQUESTS_MAX + math.ceil(listens_s / LISTEN_EVERY_S)
+    bar = Bar(f"≤ {span_ms:g} ms", lambda medians: medians["status"] <= span_ms)
     yield Measure(title, "ms", {name: each[1:] for name, each in took.items()}, (bar,))
-    few = Bar(f"≤ {REQUESTS_MAX}", lambda medians: medians["status"] <= REQUESTS_MAX)
+    few = Bar(f"≤ {requests_max}", lambda medians: medians["status"] <= requests_max)
     yield Measure(title, "requests", {"status": [requests]}, (few,))
 
 
