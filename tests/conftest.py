@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,9 @@ from ports import reserved
 from elastic.adapters.disk import Disk
 
 pytest.register_assert_rewrite("conformance", "leased", "narration")
+
+# torch asks a name server for the name of each peer that it connects to or accepts. A question that is lost would cost 5 s.
+os.environ.setdefault("RES_OPTIONS", "timeout:1")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell has put the run into the background
     signal.signal(signal.SIGINT, signal.default_int_handler)

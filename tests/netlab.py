@@ -98,6 +98,12 @@ class Network:
         lines = (f"{address} {name}\n" for address, name in (("127.0.0.1", "localhost"), *names))
         (folder / "hosts").write_text("".join(lines))
 
+    def asks(self, host: Host, *lines: str) -> None:
+        """From now on these lines are this host's /etc/resolv.conf: which name server it asks, and for how long."""
+        folder = _etc(host)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "resolv.conf").write_text("".join(f"{line}\n" for line in lines))
+
     def cut(self, host: Host, *others: Host) -> None:
         """Nothing passes between this host and those any more, in either direction."""
         for other in others:

@@ -67,7 +67,7 @@ OTHER_NAMES = {
 PHRASES = {
     r"\bso often\b": 0,
     r"\bso many\b": 4,
-    r"\bso long\b": 11,
+    r"\bso long\b": 10,
     r"\bthat is no\b": 0,
     r"\bof which\b": 7,
     r"\b(?:is|are) told of\b": 1,

@@ -92,7 +92,10 @@ class Reservation:
             except (OSError, OverflowError) as error:  # somebody has it, or a neighbour, or there is no such port
                 if isinstance(error, OSError) and not (first and error.errno == errno.EADDRINUSE):
                     reason = error
-        raise reason
+        try:
+            raise reason
+        finally:
+            del reason  # else the error keeps this frame, which keeps the error, and with it whatever the callers hold
 
     def _tries(self, last: int) -> Iterator[tuple[int, int]]:
         """Yield ports, with the number of neighbours that each is to have, in the order in which they are tried."""

@@ -7,17 +7,21 @@ Nobody works before all have come, and who serves it stays until all have gone, 
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from torch.distributed import DistError, DistNetworkError, PrefixStore, TCPStore  # type: ignore[attr-defined]
+from torch.distributed import DistError, DistStoreError, PrefixStore, TCPStore  # type: ignore[attr-defined]
 
 from ...core.values import frozen
 from ...core.world import Endpoint
 
 _SLICE_S = 1.0
 """torch waits this long at a time; this process hears nothing else meanwhile, no signal either."""
+_PAUSE_S = 0.1
+"""Until a store that nobody served is asked for again."""
 ANSWER_S = 60.0
 """torch's agent waits this long for a key by default, as with torch's own c10d."""
 COME, GONE = "elastic/come", "elastic/gone"
@@ -56,21 +60,27 @@ def meet(
         try:
             store = store or _open(endpoint, rank)
             store.wait(_all(COME, size), timedelta(seconds=_SLICE_S))
-        except DistError as error:
+        except (DistError, OSError, UnicodeError) as error:
             if now() >= until:
                 raise Unmet(_unmet(endpoint, store is not None)) from error
-            if isinstance(error, DistNetworkError):
-                store = None  # whoever serves it had no turn for so long that torch took it away, and serves it anew
+            if not isinstance(error, DistStoreError):
+                store = None  # it is not served yet, or whoever served it took it away, and serves it anew
+                time.sleep(_PAUSE_S)
             continue
-        store.set_timeout(timedelta(seconds=ANSWER_S))
         return RoundStore(store, PrefixStore(_AGENTS, store), rank, size)
     return None
 
 
 def _open(endpoint: Endpoint, rank: int) -> Any:
-    """Serve the store, or reach it, and count this node there."""
-    span = timedelta(seconds=_SLICE_S)
-    store = TCPStore(endpoint.address, endpoint.port, is_master=rank == 0, timeout=span, wait_for_workers=False)
+    """Serve the store, or reach it, and count this node there.
+
+    torch asks a name server for the name of the address before it connects, within the same time-out. Where that takes
+    longer than a slice, no slice would ever do. So torch has more time, once somebody listens.
+    """
+    where, span = (endpoint.address, endpoint.port), timedelta(seconds=ANSWER_S)
+    if rank != 0:
+        socket.create_connection(where, _SLICE_S).close()
+    store = TCPStore(*where, is_master=rank == 0, timeout=span, wait_for_workers=False)
     store.set(f"{COME}/{rank}", "")
     return store
 
