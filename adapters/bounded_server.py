@@ -24,6 +24,8 @@ Header: TypeAlias = tuple[str, str]
 
 REQUEST_MAX = 8_192
 """Bytes of a request, its headers included."""
+REQUEST_S = 5.0
+"""A client has this time for its request, headers included."""
 _PAUSE_S = 0.1
 """The pause after a client could not be accepted because no descriptor was free."""
 _LOOK_EVERY_S = 0.5
@@ -67,10 +69,8 @@ class BoundedServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(
-        self, host: str, port: int, answers: type[Answers], clients_max: int, request_s: float, thread: str
-    ) -> None:
-        """Listen at this host; port 0 is any. A client has `request_s` for its request. `thread` names the thread."""
+    def __init__(self, host: str, port: int, answers: type[Answers], clients_max: int, thread: str) -> None:
+        """Listen at this host; port 0 is any. `thread` names the thread."""
         super().__init__((host, port), answers, bind_and_activate=False)
         self.socket.close()
         self.socket = listening(host, port)
@@ -80,7 +80,6 @@ class BoundedServer(ThreadingHTTPServer):
         self.clients: dict[socket.socket, Client] = {}
         self.is_closing = False
         self._clients_max = clients_max
-        self._request_s = request_s
         self._thread = threading.Thread(target=self.serve_forever, args=(_LOOK_EVERY_S,), name=thread, daemon=True)
         try:
             threads.start(self._thread)
@@ -102,7 +101,7 @@ class BoundedServer(ThreadingHTTPServer):
         self._thread.join()
         with self.changed:
             self._hang_up_on([*self.clients.values()])  # one that came meanwhile
-            self.changed.wait_for(lambda: not self.clients, self._request_s)
+            self.changed.wait_for(lambda: not self.clients, REQUEST_S)
         self.socket.close()
 
     # --- called by `socketserver`, in the server's thread
@@ -121,7 +120,7 @@ class BoundedServer(ThreadingHTTPServer):
                 staying = [client for client in self.clients.values() if not client.has_ended]
                 self._hang_up_on(sorted(staying, key=lambda client: client.gives_way_last)[:1])
                 self.changed.wait(_PAUSE_S)
-            self.clients[request] = Client(request, time.monotonic() + self._request_s)
+            self.clients[request] = Client(request, time.monotonic() + REQUEST_S)
         serving = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
         serving.name = f"{self._thread.name}-client"
         try:

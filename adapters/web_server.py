@@ -21,8 +21,6 @@ from ..core.values import frozen
 from .bounded_server import Answers, BoundedServer
 
 _CLIENTS_MAX = 64
-_REQUEST_S = 5.0
-"""A client has this time for its request, headers included."""
 _ANSWER_S = 30.0
 """A client has this time to take an answer, or an event."""
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?", re.ASCII)
@@ -56,7 +54,7 @@ class WebServer(BoundedServer):
         self.names = {"localhost", host.lower(), socket.gethostname().lower()}
         self.events: Mapping[str, tuple[int, Callable[[], str]]] = {}
         self._published = 0
-        super().__init__(host, port, _WebAnswers, _CLIENTS_MAX, _REQUEST_S, "elastic-web")
+        super().__init__(host, port, _WebAnswers, _CLIENTS_MAX, "elastic-web")
 
     def publish(self, name: str, data: Callable[[], str]) -> None:
         """Give the stream's clients an event of one line, in the place of the last one of this name. For one thread. `data`

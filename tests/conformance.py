@@ -82,7 +82,8 @@ SOON_S = 20.0
 """How late what is pushed may come on a machine that is busy, or stands still for some seconds. What is never pushed comes
 later, or never."""
 TURN_S = 0.25
-"""How long most waits for a write take at most where it is pushed; at any sensible period of polling they take longer."""
+"""How long most waits for a write take at most where it is pushed; at any sensible period of polling they take longer. On a
+machine so busy that a write alone takes long, a wait may last for several."""
 STOPS_S = 10.0
 """An interval of heartbeats, and so how long a heart that stops may take to say goodbye."""
 ERAS = 140
@@ -375,21 +376,24 @@ class Conformance:
         that stands still costs a few of them more."""
         one, turns = born(), 40
         waits_s: list[float] = []
+        writes_s: list[float] = []
         client().set(one, None)
 
         def play(backend: Backend, odd: int) -> None:
             state: RendezvousState | None = one
             while state is not None and state.version < turns:
+                began = time.monotonic()
                 if state.version % 2 == odd:
                     state = backend.set(_bumped(state), state.token).state
+                    writes_s.append(time.monotonic() - began)
                 else:
-                    began, before = time.monotonic(), state
+                    before = state
                     state = backend.wait_for_change(state.token, began + ANSWER_S).state
                     waits_s.append(time.monotonic() - began)
                     assert state != before, "nobody tells of a change"
 
         at_once(lambda: play(client(), 0), lambda: play(client(), 1))
-        assert median(waits_s) < TURN_S
+        assert median(waits_s) < max(TURN_S, 5 * median(writes_s))
 
     def test_a_wait_returns_at_its_end_with_what_stands(self, client: Clients) -> None:
         waiter = client()

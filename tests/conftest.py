@@ -12,6 +12,7 @@ import pytest
 from leftover_processes import nothing_left  # noqa: F401 a fixture
 from ports import reserved
 
+from elastic.adapters import bounded_server
 from elastic.adapters.disk import Disk
 
 pytest.register_assert_rewrite("conformance", "leased", "narration")
@@ -31,6 +32,12 @@ def disk() -> Iterator[Disk]:
     disk = Disk()
     yield disk
     disk.close()
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers for browsers and probes hang up on no client while this machine stands still."""
+    monkeypatch.setattr(bounded_server, "REQUEST_S", 90.0)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from certificates import Authority
 from processes import comes_true, is_stopped
 
 TIMEOUT_S = 90.0
-ANSWER_S = 30
+ANSWER_S = 60
 """For one question. What a test asks may be asked while members are broken, and then costs the whole time."""
 FLAGS = (
     *("--logger=zap", "--log-level=warn", "--log-outputs=stderr"),
@@ -126,7 +126,7 @@ class Member:
 
     def asked(self, path: str) -> bytes:
         """What the metrics port answers; nothing when it does not."""
-        connection = http.client.HTTPConnection(self.place.host, self.place.metrics_port, timeout=5.0)
+        connection = http.client.HTTPConnection(self.place.host, self.place.metrics_port, timeout=ANSWER_S)
         try:
             connection.request("GET", path)
             return connection.getresponse().read()

@@ -18,7 +18,6 @@ _ALIVE_S = 60.0
 """The agent's thread may be silent for this time, as with torch's health check."""
 _ANSWER_S = 0.5
 """A request waits this long for the agent; Kubernetes waits for 1 s."""
-_CLIENT_S = 5.0
 _CLIENTS_MAX = 16
 
 
@@ -38,7 +37,7 @@ class HealthServer(BoundedServer):
         self._alive_s = alive_s
         self._clock = clock
         self._answered_at = clock()
-        super().__init__(host, port, _HealthAnswers, _CLIENTS_MAX, _CLIENT_S, "elastic-health")
+        super().__init__(host, port, _HealthAnswers, _CLIENTS_MAX, "elastic-health")
 
     def silent_s(self) -> float:
         """Ask the agent, and return for how long its thread has been silent: 0 if it answers. In a client's thread."""

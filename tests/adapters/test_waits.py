@@ -3,6 +3,9 @@
 A process that was killed may not die: a debugger holds it, or the kernel does. Waits are found by name: join, wait,
 communicate, acquire, a queue's get and a poll's poll without arguments, wait_for with a condition alone, waitpid and waitid
 without WNOHANG. Not found: a time-out that is None in a variable, reads of pipes and sockets, `with lock`, files, torch.
+
+And no wait of a test is for a few seconds: for what comes it waits a minute or more, since a machine may stand still for
+seconds; and at what does not come it looks for half a second at most.
 """
 
 from __future__ import annotations
@@ -67,6 +70,22 @@ BOUNDED = {
     "cli/api/job.py:_ends_within": LAST,
 }
 
+LOOK_S, WAIT_S = 0.5, 60.0
+TIME_OUTS = ("timeout", "timeout_s", "within_s")
+PLACES = {
+    **dict.fromkeys(("acquire", "exception", "join", "reap", "result", "settimeout", "wait"), 0),
+    **dict.fromkeys(("WireClient", "comes_true", "create_connection", "dies", "wait_for"), 1),
+    "select": 3,
+}
+"""Which argument of a call is its time-out, where that has no name."""
+PROGRAMS = "programs"
+"""What tests run under a launcher: a program that loses patience begins its next round."""
+SHORT = {
+    "tests/etcd_clients.py: 1.0": "who is not answered asks again",
+    "tests/peer/torchnode.py: 30.0": "in simulated time",
+    "tests/e2e/test_outsiders.py: 3.0": "nobody answers who should not, for several heartbeats",
+}
+
 
 def endless(node: ast.AST, scope: str = "") -> Iterator[tuple[str, int]]:
     """Yield the waits without a limit: the innermost function that has each, and its line."""
@@ -94,6 +113,32 @@ def _is_endless(call: ast.Call) -> bool:
             return False
 
 
+def waited_for(tree: ast.Module) -> Iterator[float]:
+    """Yield the time-outs of calls and functions that are numbers, or constants of this file."""
+    known = {
+        ast.unparse(target): each.value
+        for each in tree.body
+        if isinstance(each, ast.Assign | ast.AnnAssign) and each.value
+        for target in (each.targets if isinstance(each, ast.Assign) else [each.target])
+    }
+    for node in ast.walk(tree):
+        for given in _time_outs(node):
+            number = known.get(given.id) if isinstance(given, ast.Name) else given
+            if isinstance(number, ast.Constant) and isinstance(number.value, int | float):
+                yield float(number.value)
+
+
+def _time_outs(node: ast.AST) -> Iterator[ast.expr]:
+    match node:
+        case ast.Call(func, args, keywords):
+            yield from (each.value for each in keywords if each.arg in TIME_OUTS)
+            place = PLACES.get(ast.unparse(func).rpartition(".")[2], len(args))
+            yield from args[place : place + 1]
+        case ast.arguments(args=args, defaults=defaults) if defaults:
+            pairs = zip(args[-len(defaults) :], defaults, strict=True)
+            yield from (default for each, default in pairs if each.arg in TIME_OUTS)
+
+
 def test_no_wait_for_a_process_or_a_thread_is_endless() -> None:
     seen, found = Counter[str](), set[str]()
     for file in sorted(file for room in ROOMS for file in (ROOT / room).rglob("*.py")):
@@ -114,3 +159,23 @@ def test_an_endless_wait_is_found_however_it_is_written() -> None:
     )
     lines = [("f", 2), ("f", 4), ("f", 5), ("f", 7), ("g", 10), ("f", 12), ("f", 16), ("f", 17)]
     assert list(endless(ast.parse(text))) == lines
+
+
+def test_no_wait_of_a_test_is_for_seconds_that_a_machine_may_stand_still() -> None:
+    files = (file for room in ("tests", "property_tests") for file in sorted((ROOT / room).rglob("*.py")))
+    short = {
+        f"{file.relative_to(ROOT)}: {span_s}"
+        for file in files
+        if file.parent.name != PROGRAMS
+        for span_s in waited_for(ast.parse(file.read_text()))
+        if LOOK_S < span_s < WAIT_S
+    }
+    assert short == SHORT.keys(), "wait for what happens, a minute at least, or look for a moment"
+
+
+def test_a_time_out_is_found_however_it_is_written() -> None:
+    text = (
+        "A_S = 3.0\nB_S: Final = 4\ndef f(x, timeout_s=5.0):\n x.wait(6)\n x.join(A_S)\n queue.get(timeout=B_S)\n"
+        " comes_true(lambda: True, 7.0)\n select.select([x], [], [], 8.0)\n run(x, timeout=2 * A_S)\n found.get(x, other)\n"
+    )
+    assert sorted(waited_for(ast.parse(text))) == [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]

@@ -15,7 +15,10 @@ from queue import SimpleQueue
 import pytest
 from processes import TIMEOUT_S
 
+from elastic.adapters import bounded_server
 from elastic.adapters.agent.health_port import HealthServer
+
+pytestmark = pytest.mark.usefixtures("patience")
 
 Answer = Callable[[], None]
 
@@ -87,7 +90,8 @@ def test_idle_clients_hold_up_nobody_and_take_few_descriptors() -> None:
         assert served_here <= 16
 
 
-def test_a_client_that_says_nothing_is_hung_up_on() -> None:
+def test_a_client_that_says_nothing_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_server, "REQUEST_S", 0.2)
     with served() as server, socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S) as idle:
         idle.sendall(b"GET / HTTP/1.1\r\n")
         assert idle.recv(1) == b""

@@ -33,7 +33,7 @@ from elastic.core.world import Ending, Fault, Verdict, Why, WorldId
 
 PROGRAM = Path(__file__).parents[1] / "programs" / "watched.py"
 TIMEOUT_S = 60.0
-RULES = {"patience_s": 0.02, "leave_patience_s": 0.2, "unwind_s": 30.0, "grace_s": 30.0, "leave_s": 3.0}
+RULES = {"patience_s": 0.02, "leave_patience_s": 0.2, "unwind_s": 30.0, "grace_s": 30.0, "leave_s": TIMEOUT_S}
 UNWIND, GRACE = {"unwind_s": 0.5}, {"grace_s": 0.3}
 """For those who are to run into them."""
 DAY_S = 86_400.0

@@ -541,15 +541,18 @@ def test_nothing_is_left_of_a_run_when_its_time_is_over(etcd: Cluster, run_id: s
 
 
 def test_a_run_lasts_as_long_as_one_of_its_nodes_lives(etcd: Cluster, run_id: str) -> None:
+    """On a machine that stands still no node lives: then its run may go."""
     with clients(etcd, run_id, kept_s=SHORT_S) as client:
-        heart = client()
+        heart, beats = client(), [time.monotonic()]
         client().set(born(), None)
         heart.get()
-        ends_at = time.monotonic() + 1.5 * SHORT_S
-        while time.monotonic() < ends_at:
+        while beats[-1] < beats[0] + 1.5 * SHORT_S:
             heart.heartbeat(node("a"), 1)
             time.sleep(SHORT_S / 100)
-        assert client().get().state == born()
+            beats.append(time.monotonic())
+        stands = client().get().state == born()
+        gaps_s = [after - before for before, after in pairwise([*beats, time.monotonic()])]
+        assert stands or max(gaps_s) > SHORT_S / 2
 
 
 def test_a_register_that_went_is_absent_and_another_may_begin(client: Etcds, etcd: Cluster, run_id: str) -> None:

@@ -320,7 +320,7 @@ clients[0].greet()
 resource.prlimit(host.pid, resource.RLIMIT_NOFILE, (64, 64))
 try:
     while len(clients) < 128:
-        clients.append(WireClient(at, 5.0, 1_000))
+        clients.append(WireClient(at, 60.0, 1_000))
         clients[-1].greet()
 except Unsent as error:
     print(error, flush=True)

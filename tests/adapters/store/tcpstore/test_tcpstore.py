@@ -928,12 +928,14 @@ def test_a_wait_ends_in_time_while_the_store_stands_still(store: Store) -> None:
 # --- nodes at a store that goes away
 
 SETTINGS = Settings(Limits(2, 2), keep_alive_interval=0.2, keep_alive_max_attempt=10)
+AWAKE = evolve(SETTINGS, keep_alive_max_attempt=1_000)
+"""For nodes that remember: a machine that stands still for their TTL of 200 s has no node that is awake."""
 
 
 @contextmanager
-def two_nodes(address: Address, run_id: str = "") -> Iterator[tuple[Peer, Peer]]:
+def two_nodes(address: Address, run_id: str = "", settings: Settings = SETTINGS) -> Iterator[tuple[Peer, Peer]]:
     with clients(address, run_id, TIMEOUT_S) as client, ExitStack() as stack:
-        a, b = (stack.enter_context(Peer(client(), name, SETTINGS, f"life{name}")) for name in "ab")
+        a, b = (stack.enter_context(Peer(client(), name, settings, f"life{name}")) for name in "ab")
         a.submit(handlers.join)
         b.submit(handlers.join)
         assert isinstance(a.hears(handlers.join), World) and isinstance(b.hears(handlers.join), World)
@@ -971,7 +973,7 @@ def test_a_pause_of_the_store_evicts_nobody(store: Store) -> None:
 
 
 def test_a_store_that_came_back_empty_is_given_back_what_its_nodes_hold() -> None:
-    with own_store() as (host, address), two_nodes(address, "run") as (a, b), clients(address, "run") as client:
+    with own_store() as (host, address), two_nodes(address, "run", AWAKE) as (a, b), clients(address, "run") as client:
         before = client().get().state
         host.close()
         assert _told_nothing(a, 1.0)
@@ -993,7 +995,7 @@ def test_a_connection_sends_at_once_and_notices_a_host_that_is_gone(address: Add
 
 def test_the_wire_refuses_a_store_that_is_not_there() -> None:
     with reserved() as port, pytest.raises(Unsent):
-        WireClient(Address("127.0.0.1", port), 1.0, 1_000)
+        WireClient(Address("127.0.0.1", port), ANSWER_S, 1_000)
 
 
 def test_a_store_tells_which_runs_have_a_register_there_and_not_those_of_their_workers() -> None:

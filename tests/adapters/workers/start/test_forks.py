@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -20,11 +21,12 @@ from elastic.adapters.workers.start.forks import Serving, fork_server
 from elastic.adapters.workers.start.function import CALL
 from elastic.adapters.workers.start.spawner import WorkerStart
 
-SLOW = """
-import os, time
-from pathlib import Path
-time.sleep(float(os.environ.pop("IMPORTS_FOR_S", 0)))
+GATED = """
+import os
+if gate := os.environ.pop("GATE", ""):
+    open(gate).read()
 """
+SHORT_S = 0.1
 
 
 @pytest.fixture
@@ -44,15 +46,23 @@ def server(nothing_left: str) -> Iterator[Callable[[float], forks._Server]]:
 def test_an_import_that_takes_longer_than_an_answer_may_does_not_count_as_a_death(
     nothing_left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    main, value = tmp_path / "main.py", tmp_path / "0.0"
-    main.write_text(SLOW)
+    main, value, gate = tmp_path / "main.py", tmp_path / "0.0", tmp_path / "gate"
+    os.mkfifo(gate)
+    main.write_text(GATED)
     call = pickle.dumps((os.getpid, (), {}))
     (tmp_path / CALL).write_bytes(pickle.dumps(({"init_main_from_path": str(main)}, call)))
-    monkeypatch.setenv("IMPORTS_FOR_S", "6")
-    with closing(fork_server(str(tmp_path), answer_timeout_s=5.0)) as spawner:
+    environment = {**os.environ, "ELASTIC_ROUND": "0", "RANK": "0"}
+    monkeypatch.setenv("GATE", str(gate))
+    with closing(fork_server(str(tmp_path), SHORT_S)) as spawner, ThreadPoolExecutor(1) as threads:
         spawner.check([])
-        environment = {**os.environ, "ELASTIC_ROUND": "0", "RANK": "0", "IMPORTS_FOR_S": "0"}
-        process = spawner.spawn(WorkerStart(("no program",), environment, None, None, None))
+        spawned = threads.submit(spawner.spawn, WorkerStart(("no program",), environment, None, None, None))
+        with gate.open("w"):  # so it imports
+            with pytest.raises(TimeoutError):
+                spawned.result(5 * SHORT_S)
+            assert spawner._server
+            spawner._server._answer_timeout_s = TIMEOUT_S  # this machine may stand still
+            spawner._server._control.settimeout(TIMEOUT_S)
+        process = spawned.result(TIMEOUT_S)
         assert comes_true(value.exists)
         death = process.reap(TIMEOUT_S)
         assert death and death.code == 0 and pickle.loads(value.read_bytes()) == process.pid
