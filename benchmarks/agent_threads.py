@@ -25,7 +25,7 @@ from elastic.adapters.rendezvous.loop import RendezvousLoop
 from elastic.adapters.report.news import LoopNotice, Seen, Told
 from elastic.adapters.store.port import Backend
 from elastic.adapters.store.tcpstore.wire import Address
-from elastic.core.rendezvous import Held, Limits, Settings, end, join
+from elastic.core.rendezvous import Held, Limits, Settings, Who, end, join
 from elastic.core.rendezvous.agenda import Request
 from elastic.core.world import Endpoint, Life, Node, Profile, Why, World
 
@@ -92,7 +92,7 @@ class ElasticAgent:
         self._profile = Profile(Endpoint("localhost", 20_000 + number))
         self._stamps = stamps
         self._round = -1
-        held = Held(node, self._profile, settings, Life(os.urandom(8).hex()))
+        held = Held(Who(node, self._profile, settings, Life(os.urandom(8).hex())))
         self.rendezvous = RendezvousLoop(backend, held, clock, self._hear, _fails)
         interval_s = settings.keep_alive_interval
         self._heart = Heart(backend.clone(), node, interval_s, clock, lambda *beaten: None, _fails)

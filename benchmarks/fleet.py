@@ -68,6 +68,7 @@ from elastic.core.rendezvous import (
     Told,
     Unknown,
     Wait,
+    Who,
     Write,
     codec,
     done,
@@ -135,7 +136,7 @@ class Agent:
         self._profile = Profile(
             place, 8, "default", f"host-{number:04}.cluster.local", (), "train.py", link_port=40_000
         )
-        self.client = Client(Held(self.node, self._profile, self._settings, Life(os.urandom(8).hex())))
+        self.client = Client(Held(Who(self.node, self._profile, self._settings, Life(os.urandom(8).hex()))))
         self._asks, self._waits, self._regular = backend, backend.clone(), backend.clone()
         self._waiter: Waiter = _WAITERS[backend.lease_s is None](self, self._waits)
         self._beats = 0

@@ -69,7 +69,7 @@ def heard(handler: Handler, answer: Outcome | Raise, terms: Terms, held: Held) -
     """
     match answer:
         case World() as world:
-            return entered(terms, world, held.node)
+            return entered(terms, world, held.who.node)
         case Over(round):
             return words.Over(round)
         case Verdict() as verdict:
@@ -115,8 +115,8 @@ def culprits(faults: Iterable[Fault], ended: Ended) -> tuple[Node, ...]:
 
 def _closed(verdict: Verdict, held: Held) -> words.Closed:
     """Return the event of a closed job. `counted`: this rank's function had returned in the round in which the job ended."""
-    state = held.state
-    seat = state.seats.get(held.node) if state and state.closed == verdict and state.round == verdict.round else None
+    state, me = held.state, held.who.node
+    seat = state.seats.get(me) if state and state.closed == verdict and state.round == verdict.round else None
     return words.Closed(verdict, seat is not None and seat.status in (Status.DONE, Status.GONE))
 
 

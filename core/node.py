@@ -40,7 +40,9 @@ def heard(told: Told, now: float) -> group.Event | None:
         case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
             return _closed(told.held, verdict, now)
         case Raise(Fail(Why.UNFIT), text) if handler is handlers.join:
-            return group.Noticed(Notice(told.held.settings.leave_timeout, text[:NAME_MAX]), now, known=True, unfit=True)
+            return group.Noticed(
+                Notice(told.held.who.settings.leave_timeout, text[:NAME_MAX]), now, known=True, unfit=True
+            )
         case Raise(failure, text):
             return group.Refused(failure.why, text, now)
         case other:
@@ -67,7 +69,7 @@ def _generation(held: Held) -> Generation | None:
     """Return the generation that this node's workers belong to if they live; None for a node that has lost its seat, or its
     place in the world that stands."""
     state = held.state
-    has_place = state is not None and held.node in state.seats and not state.passes_over(held.node)
+    has_place = state is not None and held.who.node in state.seats and not state.passes_over(held.who.node)
     return Generation(state.job, state.generation) if state and has_place else None
 
 
@@ -145,16 +147,16 @@ _RANKED = (Status.IN, Status.DONE, Status.RESERVE, Status.EXPECTED)
 
 def _took_part(held: Held) -> bool:
     """Return True if this node had workers in the job, or a seat, or was a spare that lost its seat."""
-    seated = held.state is not None and held.node in held.state.seats
+    seated = held.state is not None and held.who.node in held.state.seats
     return seated or bool(held.ran) or held.spare_at is not None
 
 
 def had_a_seat(held: Held, state: RendezvousState | None) -> bool:
     """Return True if an earlier start of this node has a seat in this register, with the same program and arguments."""
-    mine, seats = held.profile, state.seats.items() if state else ()
+    mine, seats = held.who.profile, state.seats.items() if state else ()
     return any(
-        node.slot == held.node.slot
-        and node < held.node
+        node.slot == held.who.node.slot
+        and node < held.who.node
         and (its.role, its.program, its.content, its.arguments)
         == (mine.role, mine.program, mine.content, mine.arguments)
         for node, its in ((node, seat.profile) for node, seat in seats)

@@ -160,7 +160,7 @@ def end_forgets_the_target(operation: Operation, held: Held, now: float) -> Deci
 def nobody_evicts(operation: Operation, held: Held, now: float) -> Decision:
     ask = turn(operation, held, now)
     evicts = isinstance(ask, Write) and isinstance(ask.edit, Evict)
-    return Wait(held.token, held.settings.join_timeout) if evicts else ask
+    return Wait(held.token, held.who.settings.join_timeout) if evicts else ask
 
 
 MUTANTS = {

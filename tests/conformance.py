@@ -68,6 +68,7 @@ from elastic.core.rendezvous import (
     Settings,
     Settled,
     Token,
+    Who,
     handlers,
 )
 from elastic.core.rendezvous.agenda import Request
@@ -202,7 +203,7 @@ class Peer:
         self.profile = profile(name)
         self.told: SimpleQueue[Told | Recorded] = SimpleQueue()
         self.news: SimpleQueue[Seen | StoreSilent | StoreBack | Restored | StoodStill] = SimpleQueue()
-        held = Held(self.node, self.profile, settings, Life(life))
+        held = Held(Who(self.node, self.profile, settings, Life(life)))
         took = trace.took if trace else lambda *given: None
         self.loop = RendezvousLoop(backend, held, SystemClock(), self._post, escapes, took)
         interval_s = settings.keep_alive_interval

@@ -59,7 +59,7 @@ class NodeTime:
 
     def begin(self, held: Held, settings: Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]) -> float:
         at = self._trace.begin(held, settings, clock, lost)
-        self._began, self._lost = (held.node, at), lost
+        self._began, self._lost = (held.who.node, at), lost
         return at
 
     def took(self, function: Callable[..., object], *given: Any) -> None:

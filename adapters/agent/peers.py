@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ...core import agent as core
 from ...core.agent import Agent
 from ...core.node import lost_parties, ranks_of
-from ...core.rendezvous import Held, Prepared, Request, handlers
+from ...core.rendezvous import Held, Prepared, Request, Who, handlers
 from ...core.values import evolve
 from ...core.world import Life, Node, Unfit, World, name_of
 from ..addresses import is_name, resolved
@@ -72,7 +72,7 @@ class Peers:
         self._looked_up = set[str]()
         self.links = self._made_links()
         self._introduced = evolve(introduced, link_port=self.links.server.port) if self.links else introduced
-        self.held = Held(self.node, self._introduced, settings.rendezvous, Life(os.urandom(8).hex()))
+        self.held = Held(Who(self.node, self._introduced, settings.rendezvous, Life(os.urandom(8).hex())))
         self.rendezvous = RendezvousLoop(backend, self.held, clock, inbox.post, inbox.failed, trace.took)
         self._beats = backend.clone()
         self._teller = NoteTeller(self._beats.notes, self.node)

@@ -123,7 +123,7 @@ class RendezvousLoop:
         self._posted: list[Submitted | Pushed | Missed | Linked | Standstill | Advance | _Stop] = []
         """These came out of the inbox and were not fed yet."""
         self._tokens: SimpleQueue[Token | _Stop | None] = SimpleQueue()
-        self._stall_detector = StallDetector(held.settings.ttl, failed=failed)
+        self._stall_detector = StallDetector(held.who.settings.ttl, failed=failed)
         self._threads = [
             threading.Thread(target=threads.guarded(run, failed), name=name, daemon=True)
             for name, run in (("elastic-rendezvous", self._run), ("elastic-waiter", self._wait_for_changes))
@@ -243,7 +243,7 @@ class RendezvousLoop:
             case Observe(nodes):
                 return backend.heartbeats(nodes)
             case Propose(proposal):
-                return Counted(backend.notes.put_proposal(self._client.held.node, proposal))
+                return Counted(backend.notes.put_proposal(self._client.held.who.node, proposal))
             case Gather(nodes, entering):
                 return Proposals(backend.notes.proposals(nodes, entering))
             case Errand(ToRecord(_, Fault() as fault)):

@@ -12,7 +12,7 @@ import os
 import pwd
 from queue import SimpleQueue
 
-from ...core.rendezvous import Held, Outcome, Raise, Request, Settings, StoreSilent, Told
+from ...core.rendezvous import Held, Outcome, Raise, Request, Settings, StoreSilent, Told, Who
 from ...core.values import evolve
 from ...core.world import NAME_MAX, Endpoint, Life, Node, Profile
 from ..clock import Clock
@@ -26,7 +26,7 @@ def asked(backend: Backend, request: Request, settings: Settings, clock: Clock) 
     has a deadline, so this ends."""
     notices = SimpleQueue[LoopNotice | BaseException]()
     me = Node(operator_name(), int(clock.wall() * 1000))
-    held = Held(me, Profile(Endpoint("localhost", 1)), settings, Life(os.urandom(8).hex()))
+    held = Held(Who(me, Profile(Endpoint("localhost", 1)), settings, Life(os.urandom(8).hex())))
     loop = RendezvousLoop(backend, held, clock, notices.put, notices.put)
     silent = ""
     loop.start()

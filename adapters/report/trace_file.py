@@ -204,8 +204,8 @@ def _header(held: Held, machine: Working | Calling, clock: Clock, began_at: floa
     wall, now = clock.wall(), clock.now()
     before_s = 0.0 if began_at is None else max(now - began_at, 0.0)
     times = wall - before_s, now - before_s
-    host = os.uname().nodename
-    return Header(NAME, FORMAT, held.node, host, boot(), *times, held.profile, held.nonce, held.settings, machine)
+    who, host = held.who, os.uname().nodename
+    return Header(NAME, FORMAT, who.node, host, boot(), *times, who.profile, who.nonce, who.settings, machine)
 
 
 def _place(path: str, header: Header) -> str:

@@ -31,7 +31,7 @@ from torch.distributed.elastic.rendezvous import (
 )
 
 from ...core.node import farewell
-from ...core.rendezvous import Held, Outcome, Raise, RendezvousState, Settings, handlers
+from ...core.rendezvous import Held, Outcome, Raise, RendezvousState, Settings, Who, handlers
 from ...core.rendezvous.agenda import Request
 from ...core.rendezvous.context import Handler
 from ...core.world import Ending, Life, Node, Profile, Verdict, Why, World
@@ -77,7 +77,7 @@ class ElasticRendezvous(RendezvousHandler):
         self._events = RendezvousEvents(run_id, str(self._node), self._record)
         self._reserved = Reservation(address, ports)
         self._inbox: SimpleQueue[LoopNotice | BaseException] = SimpleQueue()
-        held = Held(self._node, self._profile(), settings, Life(os.urandom(8).hex()))
+        held = Held(Who(self._node, self._profile(), settings, Life(os.urandom(8).hex())))
         self._loop = RendezvousLoop(connection.backend, held, clock, self._inbox.put, self._inbox.put)
         interval_s, beats = settings.keep_alive_interval, connection.backend.clone()
         self._heart = Heart(beats, self._node, interval_s, clock, lambda sent_at, life: None, self._inbox.put)

@@ -104,7 +104,7 @@ class Judge:
     def saw(self, fact: Fact) -> None:
         """Judge one fact. Raises Violation."""
         if isinstance(fact, Holds):  # by far the most, and nothing to be judged yet
-            self.past(fact.held.node).held.append((fact.at, fact.held))
+            self.past(fact.held.who.node).held.append((fact.at, fact.held))
         elif isinstance(fact, Stepped):
             self._stepped(fact)
         elif isinstance(fact, Wrote):
@@ -180,9 +180,9 @@ class Judge:
             case Began(node, since):
                 self.past(node).joins_since = since
             case GaveUp(held, handler, why):
-                self.past(held.node).refusals.add(why)
+                self.past(held.who.node).refusals.add(why)
                 if handler is drain:
-                    del self.past(held.node).drains[:1]
+                    del self.past(held.who.node).drains[:1]
             case Slept(node, woke_at):
                 self.past(node).woke_at = woke_at
             case Decided() | Operated() | WaitsForever() | Stepped() | Wrote():

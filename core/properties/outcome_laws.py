@@ -117,9 +117,9 @@ def L6(judge: Judge, it: WaitsForever) -> Answers:
     which is none while the nodes that wait make a unit with it, and nothing keeps them out."""
     yield ARMED
     if it.handler is join and not is_spare(it.held):
-        yield f"{it.held.node} waits to join without end, and is no spare"
-    if it.handler is join and it.held.state is not None and is_idle(it.held.state, it.held.node):
-        yield f"{it.held.node} waits to join without end, though a unit of nodes is there"
+        yield f"{it.held.who.node} waits to join without end, and is no spare"
+    if it.handler is join and it.held.state is not None and is_idle(it.held.state, it.held.who.node):
+        yield f"{it.held.who.node} waits to join without end, though a unit of nodes is there"
 
 
 def is_idle(state: RendezvousState, node: Node) -> bool:
@@ -140,11 +140,11 @@ def L7(judge: Judge, it: GaveUp) -> Answers:
     if not _is_of_join(it):
         return
     yield ARMED
-    past = judge.past(it.held.node)
+    past = judge.past(it.held.who.node)
     waited = past.waited(it.at)
-    if not has_lasted(max(waited, _silence(past, it)), it.held.settings.join_timeout):
+    if not has_lasted(max(waited, _silence(past, it)), it.held.who.settings.join_timeout):
         what = "is a spare, and" if past.is_spare else f"has waited for {waited:g} s, awake and no spare, and"
-        yield f"{it.held.node} {what} gives up"
+        yield f"{it.held.who.node} {what} gives up"
 
 
 @law("an operation is given up", GaveUp, Decided, Operated)
@@ -159,7 +159,7 @@ def O2(judge: Judge, it: GaveUp | Decided | Operated) -> Answers:
     elif not _is_of_join(it):
         yield ARMED
         if it.why is Why.UNCONFIRMED:
-            yield from _of_silence(judge.past(it.held.node), it)
+            yield from _of_silence(judge.past(it.held.who.node), it)
         yield from unjust(it)
 
 
@@ -186,10 +186,10 @@ def _stands_without(state: RendezvousState, node: Node) -> bool:
 
 def _of_silence(past: Past, it: GaveUp) -> Iterator[str]:
     """Judge an operation that is given up because the store is silent."""
-    held, at, settings, silence = it.held, it.at, it.held.settings, _silence(past, it)
+    held, at, settings, silence = it.held, it.at, it.held.who.settings, _silence(past, it)
     if it.handler is watch and _runs(held):
         if not (_is_stranded(held, at) and has_lasted(silence, settings.join_timeout)):
-            yield f"{held.node} stops its workers because the store is silent"
+            yield f"{held.who.node} stops its workers because the store is silent"
         return
     spans: Mapping[Handler, tuple[float, float]] = {
         leave: (past.leaves_since, settings.leave_timeout),
@@ -200,7 +200,7 @@ def _of_silence(past: Past, it: GaveUp) -> Iterator[str]:
     }
     since, span = spans.get(it.handler, (NEVER, 0.0))
     if not (has_lasted(silence, settings.join_timeout) or has_lasted(past.awake(since, at), span)):
-        yield f"{held.node} gives {it.handler.__name__} up too early"
+        yield f"{held.who.node} gives {it.handler.__name__} up too early"
 
 
 def _is_stranded(held: Held, at: float) -> bool:
@@ -208,12 +208,12 @@ def _is_stranded(held: Held, at: float) -> bool:
     seats = held.state.seats if held.state else {}
     others = {node for node, seat in seats.items() if seat.status in (Status.IN, Status.DONE, Status.RESERVE)}
     dead = {node for node, each in held.suspects.items() if each.is_gone}
-    stands = held.still_since is not None and has_lasted(at - held.still_since, held.settings.join_timeout)
-    return stands and {held.node} < others and others - {held.node} <= dead
+    stands = held.still_since is not None and has_lasted(at - held.still_since, held.who.settings.join_timeout)
+    return stands and {held.who.node} < others and others - {held.who.node} <= dead
 
 
 def _runs(held: Held) -> bool:
-    seat = held.state.seats.get(held.node) if held.state else None
+    seat = held.state.seats.get(held.who.node) if held.state else None
     return seat is not None and seat.status in (Status.IN, Status.RESERVE)
 
 
@@ -266,11 +266,11 @@ def O4(judge: Judge, it: Decided) -> Answers:
     """Overdue, the last call, an upscale and progress by age come no earlier than their span after the node saw the fact, no
     upscale while a drained node is IN or for less than a unit, and the next upscale, unless it fills the job, no earlier
     than 4 `upscale_after` after the node saw the round of the last one, or half of `join_timeout` if that is shorter."""
-    held, me, at, past = it.held, it.held.node, it.at, judge.past(it.held.node)
+    held, me, at, past = it.held, it.held.who.node, it.at, judge.past(it.held.who.node)
     match it.edit:
         case Overdue():
             yield ARMED
-            if not has_lasted(seen := past.seen(_open, at), held.settings.overdue_timeout):
+            if not has_lasted(seen := past.seen(_open, at), held.who.settings.overdue_timeout):
                 yield f"{me} waits no longer for the expected, {seen:g} s after it saw the round"
         case Complete():
             yield ARMED
@@ -278,7 +278,7 @@ def O4(judge: Judge, it: Decided) -> Answers:
                 yield f"{me} ends the last call {seen:g} s after it saw the quorum"
         case Proceed():
             yield ARMED
-            is_old = has_lasted(seen := past.seen(_after_losses, at), held.settings.progress_after)
+            is_old = has_lasted(seen := past.seen(_after_losses, at), held.who.settings.progress_after)
             if not (is_old or _has_advanced(held)):
                 yield f"{me} says that a round makes progress, {seen:g} s after it saw it, and no worker of it has advanced"
         case End(_, Why.UPSCALE):
@@ -298,8 +298,8 @@ def O4(judge: Judge, it: Decided) -> Answers:
 def _grows_after(held: Held) -> float:
     """Return how long a newcomer waits: for the rest of its party too, if that is not there."""
     whole = held.state is None or held.state.party_is_whole
-    after = held.settings.upscale_after
-    return after if whole else max(after, held.settings.party_timeout)
+    after = held.who.settings.upscale_after
+    return after if whole else max(after, held.who.settings.party_timeout)
 
 
 def _stays(held: Held) -> float:
@@ -309,13 +309,13 @@ def _stays(held: Held) -> float:
         return 0.0
     here = [seat for seat in state.seats.values() if seat.status not in (Status.LEAVING, Status.ASIDE)]
     is_full = len(here) >= state.limits.max_nodes
-    return 0.0 if is_full else min(GROWN_RUNS * held.settings.upscale_after, held.settings.join_timeout / 2)
+    return 0.0 if is_full else min(GROWN_RUNS * held.who.settings.upscale_after, held.who.settings.join_timeout / 2)
 
 
 def _last_call(held: Held) -> float:
-    first = held.settings.first_call_timeout
+    first = held.who.settings.first_call_timeout
     is_first = held.state is not None and not held.state.ended
-    return first if first is not None and is_first else held.settings.last_call_timeout
+    return first if first is not None and is_first else held.who.settings.last_call_timeout
 
 
 def _waits_for_drained(state: RendezvousState) -> bool:
@@ -333,7 +333,7 @@ def _coming(state: RendezvousState) -> Sequence[Sequence[Node]]:
 def O17(judge: Judge, it: Decided) -> Answers:
     """A node leaves a chore that is due to the first seated node that is not dead, and does it itself only `patience`
     later, or twice that if it has left; but at once it evicts itself, and on evidence of a link all that are dead."""
-    held, state, me = it.held, it.held.state, it.held.node
+    held, state, me = it.held, it.held.state, it.held.who.node
     over = _due_for(judge.past(me), held, it.edit, it.at)
     if (
         state is None
@@ -343,14 +343,14 @@ def O17(judge: Judge, it: Decided) -> Answers:
         return
     yield ARMED
     seat = state.seats.get(me)
-    patience = held.settings.patience * (2 if seat is not None and seat.status in AWAY else 1)
+    patience = held.who.settings.patience * (2 if seat is not None and seat.status in AWAY else 1)
     if seat is None or not has_lasted(over, patience):
         yield f"{me} does the coordinator's chore ({it.edit}), {over:g} s after it was due"
 
 
 def _due_for(past: Past, held: Held, edit: Deed, at: float) -> float | None:
     """Return for how long this chore was due; None if it is none."""
-    settings = held.settings
+    settings = held.who.settings
     match edit:
         case Overdue():
             return past.seen(_open, at) - settings.overdue_timeout
@@ -362,7 +362,7 @@ def _due_for(past: Past, held: Held, edit: Deed, at: float) -> float | None:
         case End(_, Why.UPSCALE):
             grown = past.seen(_grown, at) - stays if (stays := _stays(held)) else NEVER
             return min(past.seen(_newcomer, at) - _grows_after(held), grown)
-        case Evict(nodes) if held.node not in nodes and gone(held, at).isdisjoint(nodes):
+        case Evict(nodes) if held.who.node not in nodes and gone(held, at).isdisjoint(nodes):
             if settings.leased:
                 return _seen_for(held, Fact.DEAD, at)
             silent = [seen.moved_at for node, seen in held.sightings.of.items() if node in nodes]
@@ -381,7 +381,7 @@ def _seen_for(held: Held, fact: Fact, at: float) -> float:
 def O5(judge: Judge, it: Decided) -> Answers:
     """A node leaves only when it was told to, after the time of its join or of its exit barrier, or because it cannot start
     its workers and the job need not end for it."""
-    me = it.held.node
+    me = it.held.who.node
     if isinstance(it.edit, Leave | Drain):
         yield ARMED
     if isinstance(it.edit, Leave) and not _may_leave(judge.past(me), it.held, it.at):
@@ -392,21 +392,21 @@ def O5(judge: Judge, it: Decided) -> Answers:
 
 def _may_leave(past: Past, held: Held, at: float) -> bool:
     """Return True if the agent was told to go, its join has had its time, or its exit barrier."""
-    if past.leaves_since <= at or has_lasted(past.waited(at), held.settings.join_timeout):
+    if past.leaves_since <= at or has_lasted(past.waited(at), held.who.settings.join_timeout):
         return True
     state = held.state
-    if past.unstartable and state and (_stands_without(state, held.node) or not is_needed(state, held.node)):
+    if past.unstartable and state and (_stands_without(state, held.who.node) or not is_needed(state, held.who.node)):
         return True
-    seat = state.seats.get(held.node) if state else None
+    seat = state.seats.get(held.who.node) if state else None
     done = seat is not None and seat.status is Status.DONE
-    return done and has_lasted(past.awake(past.done_at, at), held.settings.barrier_timeout)
+    return done and has_lasted(past.awake(past.done_at, at), held.who.settings.barrier_timeout)
 
 
 @law("a round is ended as fenced, or a job closed", Decided)
 def O6(judge: Judge, it: Decided) -> Answers:
     """FENCED is written by a node that was told of the world and runs no workers, CANNOT_START by one that could not
     start and without which the others are too few, and a verdict names the round that its writer holds, and the writer."""
-    me, past = it.held.node, judge.past(it.held.node)
+    me, past = it.held.who.node, judge.past(it.held.who.node)
     match it.edit:
         case End(_, Why.FENCED):
             yield ARMED
@@ -436,32 +436,32 @@ def _was_told(past: Past, state: RendezvousState | None) -> bool:
 def O9(judge: Judge, it: Decided) -> Answers:
     """A node that is ASIDE arrives no earlier than its cool-down after it saw that."""
     held = it.held
-    seat = held.state.seats.get(held.node) if held.state else None
+    seat = held.state.seats.get(held.who.node) if held.state else None
     if not isinstance(it.edit, Arrive) or seat is None or seat.status is not Status.ASIDE:
         return
     yield ARMED
     cooldown_s = seat.failing.cooldown_s if seat.failing else 0.0
-    seen = judge.past(held.node).seen(partial(_aside, held.node), it.at)
+    seen = judge.past(held.who.node).seen(partial(_aside, held.who.node), it.at)
     if cooldown_s and not has_lasted(seen, cooldown_s):
-        yield f"{held.node} comes back {seen:g} s after it was set aside, too soon"
+        yield f"{held.who.node} comes back {seen:g} s after it was set aside, too soon"
 
 
 @law("a member of a round that may be fruitless ends it", Decided)
 def O14(judge: Judge, it: Decided) -> Answers:
     """A member ends no round for a loss or a newcomer that it has seen for `progress_after`, or in which a worker of its own
     has advanced, and twice its patience more, before the register says that this round makes progress."""
-    held, state, settings = it.held, it.held.state, it.held.settings
+    held, state, settings = it.held, it.held.state, it.held.who.settings
     if state is None or held.mine != state.world_id or not isinstance(it.edit, Evict | End):
         return
     if _after_losses(state) is None or (isinstance(it.edit, End) and it.edit.why is not Why.UPSCALE):
         return
     yield ARMED
-    seen = judge.past(held.node).seen(_after_losses, it.at)
-    patience = 2 * settings.patience + SLACK_S
+    me, patience = held.who.node, 2 * settings.patience + SLACK_S
+    seen = judge.past(me).seen(_after_losses, it.at)
     if seen > settings.progress_after + patience:
-        yield f"{held.node} ends a round that is {seen:g} s old, and may still be a fruitless one"
-    if (known := judge.past(held.node).knows(_has_advanced, it.at)) > patience:
-        yield f"{held.node} ends a round in which a worker of it has advanced {known:g} s ago, and it may be a fruitless one"
+        yield f"{me} ends a round that is {seen:g} s old, and may still be a fruitless one"
+    if (known := judge.past(me).knows(_has_advanced, it.at)) > patience:
+        yield f"{me} ends a round in which a worker of it has advanced {known:g} s ago, and it may be a fruitless one"
 
 
 @law("a node that counts its failures ends a round by one, or leaves for them", Decided, GaveUp)
@@ -471,22 +471,22 @@ def O15(judge: Judge, it: Decided | GaveUp) -> Answers:
     window, doubled for each time that it was; one that is to leave instead does not come back, and leaves once it alone
     is expected, or after `overdue_timeout`."""
     held, state = it.held, it.held.state
-    limit = held.settings.max_node_failures
-    seat = state.seats.get(held.node) if state is not None else None
+    limit = held.who.settings.max_node_failures
+    seat = state.seats.get(held.who.node) if state is not None else None
     if limit is None or state is None or seat is None:
         return
-    past = judge.past(held.node)
-    times = past.failures(held.node)[-limit.failures :]
+    past = judge.past(held.who.node)
+    times = past.failures(held.who.node)[-limit.failures :]
     is_over = len(times) == limit.failures and times[-1] - times[0] <= limit.within
     leaves = bool(limit.leaves) and is_over and not state.over_budget
     if isinstance(it, GaveUp):
-        late = has_lasted(past.seen(_open, it.at), held.settings.overdue_timeout)
+        late = has_lasted(past.seen(_open, it.at), held.who.settings.overdue_timeout)
         if it.why is Why.UNFIT:
             yield ARMED
-        if it.why is Why.UNFIT and not (leaves and (late or state.expected == (held.node,))):
-            yield f"{held.node} leaves for its failures, at {times}, without a cause or too soon"
+        if it.why is Why.UNFIT and not (leaves and (late or state.expected == (held.who.node,))):
+            yield f"{held.who.node} leaves for its failures, at {times}, without a cause or too soon"
     elif isinstance(it.edit, Arrive) and seat.status is Status.EXPECTED and leaves:
-        yield f"{held.node} comes back after its failures, at {times}, and is to leave"
+        yield f"{held.who.node} comes back after its failures, at {times}, and is to leave"
     elif isinstance(it.edit, End) and it.edit.why is Why.FAILED:
         yield ARMED
         yield from _of_failing(past, held, it.edit.failing, [at for at in times if at >= it.at - limit.within])
@@ -494,22 +494,23 @@ def O15(judge: Judge, it: Decided | GaveUp) -> Answers:
 
 def _of_failing(past: Past, held: Held, told: Failing | None, recent: Sequence[float]) -> Iterator[str]:
     """Judge what a node tells of its failures. `recent`: when those before the present one came, within the window."""
-    limit, many = held.settings.max_node_failures, len(recent) + 1
+    limit, many = held.who.settings.max_node_failures, len(recent) + 1
     if (told is None) is past.asks_whose or limit is None:
-        yield f"{held.node} tells {told} of its failures, and the cause of this one is {'here' if told is None else 'open'}"
+        where = "here" if told is None else "open"
+        yield f"{held.who.node} tells {told} of its failures, and the cause of this one is {where}"
     if told is None or limit is None:
         return
     is_aside = many >= limit.failures and not limit.leaves
-    cooldown_s = min(limit.within * 2.0 ** past.asides(held.node), COOLDOWN_MAX_S) if is_aside else 0.0
+    cooldown_s = min(limit.within * 2.0 ** past.asides(held.who.node), COOLDOWN_MAX_S) if is_aside else 0.0
     if (told.failures, told.cooldown_s) != (many, cooldown_s):
-        yield f"{held.node} tells {told}, and has failed {many} times within {limit.within:g} s: {recent}"
+        yield f"{held.who.node} tells {told}, and has failed {many} times within {limit.within:g} s: {recent}"
 
 
 @law("a failed round is ended, or one by a member that owes a failure", Decided)
 def B5(judge: Judge, it: Decided) -> Answers:
     """Only a member whose worker failed in a round, or on the way into it, ends it as FAILED, and it ends it as nothing
     else unless a store forgot that."""
-    me, state, owes = it.held.node, it.held.state, judge.past(it.held.node).owes
+    me, state, owes = it.held.who.node, it.held.state, judge.past(it.held.who.node).owes
     if not isinstance(it.edit, End):
         return
     has_failed = it.edit.why is Why.FAILED

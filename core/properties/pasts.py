@@ -211,4 +211,4 @@ def _is_aside(state: RendezvousState, node: Node) -> bool:
 
 
 def is_spare(held: Held) -> bool:
-    return held.state is not None and held.state.is_spare(held.node)
+    return held.state is not None and held.state.is_spare(held.who.node)

@@ -34,19 +34,19 @@ class RefusalLaw:
 def unjust(it: GaveUp) -> Iterator[str]:
     """Judge a refusal by the register and the settings."""
     held, rule = it.held, REFUSALS.get(it.why)
-    if rule and not (held.state and rule.keeps(held, held.state, held.profile)):
-        yield f"{held.node} {rule.unjust}"
+    if rule and not (held.state and rule.keeps(held, held.state, held.who.profile)):
+        yield f"{held.who.node} {rule.unjust}"
 
 
 def ignored(it: Decided) -> Iterator[str]:
     """Judge an arrival of a node that has no seat."""
     held, edit, state = it.held, it.edit, it.held.state
-    if not isinstance(edit, Arrive) or state is None or held.node in state.seats:
+    if not isinstance(edit, Arrive) or state is None or held.who.node in state.seats:
         return
     for rule in REFUSALS.values():
         kept = rule.ignored and rule.keeps(held, state, edit.profile)
         if kept - dead(held, it.at) if isinstance(kept, Set) else kept:
-            yield f"{held.node} {rule.ignored}"
+            yield f"{held.who.node} {rule.ignored}"
 
 
 def denied(it: Operated) -> Iterator[str]:
@@ -72,19 +72,19 @@ def is_gone(state: RendezvousState, node: Node) -> bool:
 
 
 def _strangers(held: Held, state: RendezvousState, profile: Profile) -> bool:
-    asks = held.settings.same_program is not Comparison.NONE
-    return asks and is_beside_another_program(state, held.node, profile)
+    asks = held.who.settings.same_program is not Comparison.NONE
+    return asks and is_beside_another_program(state, held.who.node, profile)
 
 
 def _rivals(held: Held, state: RendezvousState, profile: Profile) -> Set[Node]:
     """Return the nodes of its role whose job has no seat for this node: by its arguments, or since it may have one node.
     A node that had a place there, or whose slot has one, has no such rivals."""
-    mine, me = held.profile, held.node
+    mine, me = held.who.profile, held.who.node
     is_of_one, is_full = state.limits.max_nodes == 1, state.complete and state.room <= len(state.wait_list)
     had_a_place = (
         held.returns or held.mine or held.spare_at is not None or me.slot in {node.slot for node in state.seats}
     )
-    is_asked = mine.arguments and held.settings.same_program is Comparison.ARGUMENTS
+    is_asked = mine.arguments and held.who.settings.same_program is Comparison.ARGUMENTS
     if not is_asked or had_a_place or not (is_of_one or is_full):
         return set()
     those = [(node, seat.profile) for node, seat in state.seats.items() if seat.status not in AWAY]
@@ -94,19 +94,19 @@ def _rivals(held: Held, state: RendezvousState, profile: Profile) -> Set[Node]:
 
 def _is_behind(held: Held, state: RendezvousState, profile: Profile) -> bool:
     """Return True if the latest start of this node's slot is later than this one, and dead."""
-    last = _last_start(held.node, state)
+    last = _last_start(held.who.node, state)
     return last is not None and _is_dead(held, last, state.seats[last].status)
 
 
 def _is_superseded(held: Held, state: RendezvousState, profile: Profile) -> bool:
     """Return True if there is a later start. Only one that lives makes a node end whose workers have not run."""
-    is_later = _last_start(held.node, state) is not None
+    is_later = _last_start(held.who.node, state) is not None
     return is_later and (held.mine is not None or not _is_behind(held, state, profile))
 
 
 def _fails_too_often(held: Held) -> bool:
     """Return True if a node that is to leave for its failures has ended enough rounds by them within its window."""
-    limit, times = held.settings.max_node_failures, held.failed_at
+    limit, times = held.who.settings.max_node_failures, held.failed_at
     if limit is None or not limit.leaves:
         return False
     return any(sum(0 <= last - at <= limit.within for at in times) >= limit.failures for last in times[-1:])
@@ -114,7 +114,7 @@ def _fails_too_often(held: Held) -> bool:
 
 def _was_lost_too_often(held: Held, state: RendezvousState) -> bool:
     """Return True if too many starts of this node's slot were lost, the one that it takes over among them."""
-    limit, me = held.settings.max_node_failures, held.node
+    limit, me = held.who.settings.max_node_failures, held.who.node
     if limit is None or not limit.leaves or held.mine is not None or me in state.seats:
         return False
     here = {node for node, seat in state.seats.items() if not seat.notice and seat.status not in AWAY}
@@ -132,7 +132,7 @@ def _is_dead(held: Held, node: Node, status: Status) -> bool:
     """Return True if this node has left, or had been silent for a TTL when its heartbeat was read last."""
     seen, read_at = held.sightings.of.get(node), held.sightings.read_at
     silence = read_at - seen.moved_at if seen and read_at is not None else 0.0
-    return status in (Status.GONE, Status.ABSENT) or has_lasted(silence, held.settings.ttl)
+    return status in (Status.GONE, Status.ABSENT) or has_lasted(silence, held.who.settings.ttl)
 
 
 REFUSALS: Mapping[Why, RefusalLaw] = {
@@ -141,7 +141,7 @@ REFUSALS: Mapping[Why, RefusalLaw] = {
     ),
     Why.NEEDED: RefusalLaw(lambda held, state, profile: False, "may not drain itself, as if an operator had asked"),
     Why.LIMITS: RefusalLaw(
-        lambda held, state, profile: state.limits != held.settings.limits,
+        lambda held, state, profile: state.limits != held.who.settings.limits,
         "is refused for its limits, which are the job's",
         "takes a seat in a job of other limits",
     ),
@@ -156,7 +156,7 @@ REFUSALS: Mapping[Why, RefusalLaw] = {
         _strangers, "is refused for its program, which is that of all", "takes a seat beside another program"
     ),
     Why.LOOPBACK: RefusalLaw(
-        lambda held, state, profile: beyond_a_loopback(state, held.node, profile, held.settings.leased),
+        lambda held, state, profile: beyond_a_loopback(state, held.who.node, profile, held.who.settings.leased),
         "is refused for a loopback address, and there is none",
         "takes a seat beside another host, and one of the two has a loopback address",
     ),

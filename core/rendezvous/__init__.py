@@ -69,7 +69,7 @@ from .actions import (
 from .agenda import Agenda, Prepared, Request
 from .apply import apply
 from .client import FIRST_PAUSE_S, Client, Misfit, step
-from .context import Context, Held, Operation
+from .context import Context, Held, Operation, Who
 from .errands import Errand
 from .exchange import (
     Advance,
@@ -198,6 +198,7 @@ __all__ = [
     "Unknown",
     "Violation",
     "Wait",
+    "Who",
     "Woke",
     "Write",
     "apply",

@@ -87,7 +87,7 @@ def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda
     """Begin what is due. Return the agenda with its operation under way, the memory, and the errand if it is one. `jitter`
     in [0, 1) is the shell's draw."""
     if not agenda.queue:
-        under_way = operation(watch, held.settings, now, jitter)
+        under_way = operation(watch, held.who.settings, now, jitter)
         return Agenda((), under_way, agenda.watching, agenda.errands), held, None
     first, *rest = agenda.queue
     if isinstance(first, Errand):
@@ -96,7 +96,7 @@ def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda
         held = introduced(held, first.profile)
     under_way = operation(
         first.handler,
-        held.settings,
+        held.who.settings,
         now,
         jitter,
         first.why,

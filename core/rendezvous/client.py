@@ -243,7 +243,7 @@ def _moved(before: Held, state: RendezvousState | None, now: float) -> tuple[Not
     if before.state is None or state.life == before.state.life:
         return (Seen(state, now),)
     found = before.found.state if before.found else None
-    by_me = state.life.nonce == before.nonce.nonce
+    by_me = state.life.nonce == before.who.nonce.nonce
     return Restored(before.state, found, state, by_me, now), Seen(state, now)
 
 
@@ -266,7 +266,7 @@ def _failed(client: Client, why: Silent | NoState, now: float) -> _Taken:
     if isinstance(client.out, Errand):
         agenda = evolve(agenda, errands=failed(agenda.errands, client.out))
     count = client.unanswered + 1
-    pause = Pause(now + pause_s(count, FIRST_PAUSE_S, held.settings.keep_alive_interval))
+    pause = Pause(now + pause_s(count, FIRST_PAUSE_S, held.who.settings.keep_alive_interval))
     told = (StoreSilent(why.text, now if held.silent_since is None else held.silent_since),)
     return evolve(client, held=held, agenda=agenda, out=None, unanswered=count), pause, told if count == TOLD_AT else ()
 

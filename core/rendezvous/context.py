@@ -99,13 +99,24 @@ class Suspect:
 
 
 @frozen
-class Held:
-    """A node's memory. `nonce` names the life that it would begin. The shell draws the nonce, without `/`."""
+class Who:
+    """What a node is from its start on."""
 
     node: Node
     profile: Profile
+    """What it says of itself when it arrives; each join may bring another endpoint."""
     settings: Settings
     nonce: Life
+    """Names the life that it would begin. The shell draws the first one, without `/`."""
+    policy: Callable[[World], str] | None = field(default=None, eq=False, repr=False)
+    """Returns the digest of this node's rank policy for a world."""
+
+
+@frozen
+class Held:
+    """A node's memory."""
+
+    who: Who
     state: RendezvousState | None = None
     held_at: float | None = None
     """When I first held this state; None before the first answered read."""
@@ -123,8 +134,6 @@ class Held:
     """The world in which they all succeeded, as the register has shown once."""
     reserve_in: WorldId | None = None
     """The world in which this node is a reserve, as the register has shown once."""
-    policy: Callable[[World], str] | None = field(default=None, eq=False, repr=False)
-    """Returns the digest of this node's rank policy for a world."""
     failed_at: tuple[float, ...] = ()
     """When my last failures ended rounds, as the register has shown; empty without a limit of failures."""
     asides: int = 0
@@ -185,7 +194,7 @@ class Context:
     @property
     def profile(self) -> Profile:
         """Return what I say of myself when I arrive. If I return, I name no port of a link, so no evidence counts again."""
-        mine = self.held.profile
+        mine = self.held.who.profile
         return evolve(mine, link_port=0) if self.held.returns else mine
 
     @property
@@ -324,7 +333,7 @@ class Context:
     def entrants(self) -> int:
         """How many nodes may be about to enter the open round with this one: all that it has room for; of a party that many,
         once the first round is over."""
-        state, party = self.state, self.held.profile.party
+        state, party = self.state, self.held.who.profile.party
         assert state is not None
         if state.ended is None and state.target:
             return max(state.target - state.census[Status.IN], 0)
@@ -401,10 +410,10 @@ class Operation:
 
 
 def context(operation: Operation, held: Held, now: float) -> Context:
-    state, me = held.state, held.node
+    state, me = held.state, held.who.node
     seat = state.seats.get(me) if state is not None else None
     status = seat.status if seat is not None else None
-    return Context(operation, held, now, state, seat, status, me, held.settings, dead(held, now))
+    return Context(operation, held, now, state, seat, status, me, held.who.settings, dead(held, now))
 
 
 def dead(held: Held, now: float) -> frozenset[Node]:
@@ -419,9 +428,9 @@ def gone(held: Held, now: float) -> frozenset[Node]:
     It counts against a node that names its link's port, and for one that has a seat itself.
     """
     state = held.state
-    if state is None or held.node not in state.seats:
+    if state is None or held.who.node not in state.seats:
         return NOBODY
-    after = now - 2 * held.settings.keep_alive_interval
+    after = now - 2 * held.who.settings.keep_alive_interval
     return frozenset(
         node for node, suspect in held.suspects.items() if suspect.beaten_at >= after and _counts(state.seats.get(node))
     )
@@ -431,9 +440,9 @@ def stranded(held: Held, now: float) -> tuple[Node, ...]:
     """Return the other members of my world, if their links say of all that they are dead, and no worker of mine has made
     progress for `join_timeout`; else nobody."""
     state, since = held.state, held.still_since
-    if state is None or since is None or now - since < held.settings.join_timeout:
+    if state is None or since is None or now - since < held.who.settings.join_timeout:
         return ()
-    others = tuple([node for node in state.members if node != held.node and state.seats[node].status not in AWAY])
+    others = tuple([node for node in state.members if node != held.who.node and state.seats[node].status not in AWAY])
     return others if all((was := held.suspects.get(node)) and was.is_gone for node in others) else ()
 
 
@@ -446,12 +455,12 @@ def _silent(held: Held, now: float) -> frozenset[Node]:
 
     Nodes that have left do not count. If I last asked too long ago, I could not hear, and no node is dead.
     """
-    state, sightings, settings = held.state, held.sightings, held.settings
+    state, sightings, settings = held.state, held.sightings, held.who.settings
     read_at = sightings.read_at
     if state is None or read_at is None or now - read_at > 2 * settings.keep_alive_interval:
         return NOBODY
     silent_since = read_at - settings.ttl
     if sightings.oldest > silent_since:
         return NOBODY
-    silent = [node for node, seen in sightings.of.items() if seen.moved_at <= silent_since and node != held.node]
+    silent = [node for node, seen in sightings.of.items() if seen.moved_at <= silent_since and node != held.who.node]
     return frozenset(node for node in silent if node in state.seats and state.seats[node].status not in AWAY)

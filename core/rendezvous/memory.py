@@ -30,8 +30,8 @@ def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float, h
     `sent_at` is when I sent the request. `here` is True if the state was written in the store that answered, and False if
     that store is a copy of another one.
     """
-    if state is not None and state.life.nonce == held.nonce.nonce:
-        held = evolve(held, nonce=_another(held.nonce))  # it has begun this life, whatever else the answer is worth
+    if state is not None and state.life.nonce == held.who.nonce.nonce:
+        held = _renamed(held)  # it has begun this life, whatever else the answer is worth
     if held.woke_at is not None:
         return _unsilenced(held) if sent_at < held.woke_at else _awake(held, state, sent_at, now, here)
     mine = held.state
@@ -178,9 +178,9 @@ def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> He
 
 def _with_later(held: Held, state: RendezvousState, sightings: Sightings, now: float) -> Sightings:
     """Return the sightings, with that of a later start of my slot that has come since: it lives."""
-    if held.state is None or held.node in state.seats:
+    if held.state is None or held.who.node in state.seats:
         return sightings
-    later = later_start(state, held.node)
+    later = later_start(state, held.who.node)
     if later is None or later in held.state.seats:
         return sightings
     return evolve(sightings, of={**sightings.of, later: Sighting(None, now, vouched=True)})
@@ -191,7 +191,7 @@ def _asked_at(held: Held, sent_at: float) -> float:
     to the one that I sent at this time."""
     read_at = held.sightings.read_at
     last = held.asked_at if read_at is None else max(read_at, held.asked_at)
-    follows = last < sent_at <= last + 2 * held.settings.keep_alive_interval
+    follows = last < sent_at <= last + 2 * held.who.settings.keep_alive_interval
     return sent_at if follows else held.asked_at
 
 
@@ -202,12 +202,12 @@ def _judged_by_life(held: Held) -> tuple[Node, ...]:
 
 def _failed_at(held: Held, state: RendezvousState, now: float) -> tuple[float, ...]:
     """Return when my last failures ended rounds. A failure that the loss of a node explains counts no longer."""
-    limit, was, ended = held.settings.max_node_failures, held.state.ended if held.state else None, state.ended
-    if limit is None or ended is None or ended == was or ended.by != held.node:
+    limit, was, ended = held.who.settings.max_node_failures, held.state.ended if held.state else None, state.ended
+    if limit is None or ended is None or ended == was or ended.by != held.who.node:
         return held.failed_at
     if ended.why is Why.FAILED:
-        return (*held.failed_at, now)[-limit.failures :] if _counts(state, held.node) else held.failed_at
-    refunded = was is not None and was.round == ended.round and held.state and _counts(held.state, held.node)
+        return (*held.failed_at, now)[-limit.failures :] if _counts(state, held.who.node) else held.failed_at
+    refunded = was is not None and was.round == ended.round and held.state and _counts(held.state, held.who.node)
     return held.failed_at[:-1] if refunded else held.failed_at
 
 
@@ -219,7 +219,7 @@ def _counts(state: RendezvousState, node: Node) -> bool:
 
 def _is_set_aside(held: Held, state: RendezvousState) -> bool:
     """Return True if this state is the first that I see in which my node is set aside."""
-    was, seat = held.state.seats.get(held.node) if held.state else None, state.seats.get(held.node)
+    was, seat = held.state.seats.get(held.who.node) if held.state else None, state.seats.get(held.who.node)
     is_aside = seat is not None and seat.status is Status.ASIDE
     return is_aside and (was is None or was.status is not Status.ASIDE)
 
@@ -232,10 +232,10 @@ def _suspects(held: Held, state: RendezvousState, alive: Collection[Node]) -> Ma
 def _returns(held: Held, state: RendezvousState | None) -> bool:
     """Return True if I have links, and have lost a seat, or may have: a write with an unknown outcome may have given me
     one."""
-    if not held.profile.link_port:
+    if not held.who.profile.link_port:
         return False
-    had = held.owed is not None or (held.state is not None and held.node in held.state.seats)
-    return held.returns or (had and (state is None or held.node not in state.seats))
+    had = held.owed is not None or (held.state is not None and held.who.node in held.state.seats)
+    return held.returns or (had and (state is None or held.who.node not in state.seats))
 
 
 def _still_proposed(proposed: Proposed | None) -> Proposed | None:
@@ -244,7 +244,7 @@ def _still_proposed(proposed: Proposed | None) -> Proposed | None:
 
 
 def _spare_at(held: Held, state: RendezvousState | None, now: float) -> float | None:
-    return now if _is_spare(held.node, held.state) or _is_spare(held.node, state) else held.spare_at
+    return now if _is_spare(held.who.node, held.state) or _is_spare(held.who.node, state) else held.spare_at
 
 
 def _is_spare(node: Node, state: RendezvousState | None) -> bool:
@@ -266,16 +266,16 @@ def unanswered(held: Held, based_on: Token | None, now: float) -> Held:
     that has lost its memory.
     """
     if held.found is not None:
-        return evolve(held, unsure_at=now, nonce=_another(held.nonce))
+        return _renamed(evolve(held, unsure_at=now))
     if based_on is None:
-        return evolve(held, owed=Token(held.nonce, 0), unsure_at=now, nonce=_another(held.nonce))
+        return _renamed(evolve(held, owed=Token(held.who.nonce, 0), unsure_at=now))
     return evolve(held, owed=based_on, unsure_at=now)
 
 
-def _another(nonce: Life) -> Life:
-    """Return a nonce that this node has not used."""
-    drawn, _, count = nonce.nonce.partition("/")
-    return Life(f"{drawn}/{int(count or 1) + 1}")
+def _renamed(held: Held) -> Held:
+    """Return my memory with a nonce that this node has not used."""
+    drawn, _, count = held.who.nonce.nonce.partition("/")
+    return evolve(held, who=evolve(held.who, nonce=Life(f"{drawn}/{int(count or 1) + 1}")))
 
 
 def silent(held: Held, now: float, sent_at: float = -math.inf) -> Held:
@@ -291,7 +291,7 @@ def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: 
     """
     if held.state is not None and held.state.life != named:
         return evolve(held, unsure_at=now, silent_since=None)
-    settings = held.settings
+    settings = held.who.settings
     afresh_after = 2 * settings.keep_alive_interval
     asked_at = held.asked_at
     seen = observe(held.sightings, counters, sent_at, now, afresh_after, settings.ttl, settings.leased, asked_at)
@@ -380,7 +380,7 @@ def reserved(held: Held) -> Held:
 
 def introduced(held: Held, profile: Profile) -> Held:
     """Return my memory before a join, with the profile of this time: each round has an endpoint of its own."""
-    return evolve(held, profile=profile)
+    return evolve(held, who=evolve(held.who, profile=profile))
 
 
 def _at(held: Held, now: float) -> Held:
@@ -419,10 +419,10 @@ def _facts(held: Held, now: float) -> Mapping[Fact, object]:
                 facts[Fact.ADVANCE] = state.round
     if dead(held, now):
         facts[Fact.DEAD] = True
-    if held.node not in state.seats and (later := later_start(state, held.node)) in held.sightings.of:
+    if held.who.node not in state.seats and (later := later_start(state, held.who.node)) in held.sightings.of:
         facts[Fact.LATER] = later
     if barring(held):
         facts[Fact.BARRED] = True
-    if state.census[Status.ASIDE] and (seat := state.seats.get(held.node)) and seat.status is Status.ASIDE:
+    if state.census[Status.ASIDE] and (seat := state.seats.get(held.who.node)) and seat.status is Status.ASIDE:
         facts[Fact.ASIDE] = seat.order
     return facts

@@ -64,7 +64,7 @@ def _spelled(limits: Limits) -> str:
 
 def _stranger(ctx: Context, state: RendezvousState) -> tuple[Node, Profile] | None:
     """Return a node of my role that runs a program of another name; None if there is none, or if that is allowed."""
-    mine = ctx.held.profile
+    mine = ctx.held.who.profile
     if ctx.settings.same_program is Comparison.NONE or not mine.program:
         return None
     others = ((node, seat.profile) for node, seat in state.seats.items() if seat.status not in AWAY)
@@ -78,7 +78,7 @@ def _differ(mine: Profile, its: Profile) -> bool:
 def _another_program(ctx: Context, state: RendezvousState) -> str:
     found = _stranger(ctx, state)
     assert found is not None
-    return f"{found[0]} runs {found[1].program}, this node was given {ctx.held.profile.program}"
+    return f"{found[0]} runs {found[1].program}, this node was given {ctx.held.who.profile.program}"
 
 
 # --- nodes that bar this one
@@ -94,8 +94,8 @@ def barring(held: Held) -> Mapping[Node, Why]:
     And where nobody has named the job, one that has no seat for a newcomer with other arguments is another job, and so is
     one that may have one node. That bars no node which had a place in it, or whose slot has one.
     """
-    mine, state, settings = held.profile, held.state, held.settings
-    if state is None or held.node in state.seats:
+    mine, state, settings = held.who.profile, held.state, held.who.settings
+    if state is None or held.who.node in state.seats:
         return {}
     bars = settings.same_program is Comparison.ARGUMENTS and bool(mine.arguments) and not _had_a_place(held, state)
     is_of_one, is_full = state.limits.max_nodes == 1, state.complete and state.fills_up
@@ -105,7 +105,7 @@ def barring(held: Held) -> Mapping[Node, Why]:
     found = dict[Node, Why]()
     for node, seat in state.seats.items():
         its = seat.profile
-        if node.slot == held.node.slot or seat.status in AWAY:
+        if node.slot == held.who.node.slot or seat.status in AWAY:
             continue
         many = its.has_loopback + mine.has_loopback
         if its.host != mine.host and (many == 1 or (many == 2 and settings.leased)):
@@ -123,7 +123,7 @@ def barred_by(ctx: Context) -> Mapping[Node, Why]:
 def _had_a_place(held: Held, state: RendezvousState) -> bool:
     """Return True if this node was a member or a spare of this job, or an agent of its slot is."""
     was = held.returns or held.mine is not None or held.spare_at is not None
-    return was or any(node.slot == held.node.slot for node in state.seats)
+    return was or any(node.slot == held.who.node.slot for node in state.seats)
 
 
 def _is_barred(why: Why) -> Callable[[Context, RendezvousState], bool]:
@@ -150,7 +150,7 @@ def _other_arguments(ctx: Context, state: RendezvousState) -> str:
 def _barrier(ctx: Context, state: RendezvousState) -> tuple[Node, Profile, Profile]:
     """Return who keeps me out, what it says of itself, and what I say."""
     other = next(iter(barred_by(ctx)))
-    return other, state.seats[other].profile, ctx.held.profile
+    return other, state.seats[other].profile, ctx.held.who.profile
 
 
 # --- this node itself

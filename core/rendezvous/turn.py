@@ -229,7 +229,7 @@ def _enter(ctx: Context, edit: Arrive, deadline: float) -> Decision:
 
 
 def _write(ctx: Context, edit: Edit) -> Decision:
-    before = ctx.state or blank(ctx.held.nonce, ctx.settings.limits, ctx.settings.first_target)
+    before = ctx.state or blank(ctx.held.who.nonce, ctx.settings.limits, ctx.settings.first_target)
     after = _signed(before, apply(before, edit, ctx.me), ctx)
     try:
         verify(after, before)
@@ -241,7 +241,7 @@ def _write(ctx: Context, edit: Edit) -> Decision:
 
 def _signed(before: RendezvousState, after: RendezvousState, ctx: Context) -> RendezvousState:
     """Return the state with what this node's rank policy makes of the world, if this write completes it."""
-    policy = ctx.held.policy
+    policy = ctx.held.who.policy
     completed = after.complete and (not before.complete or after.round > before.round)
     return evolve(after, policy=policy(after.world)) if policy and completed else after
 
@@ -252,7 +252,7 @@ def _restore(ctx: Context, found: Found) -> Decision:
     at = found.at + ctx.operation.jitter * RESTORE_JITTER_S
     if ctx.now < at:
         return Wait(token, at)
-    deed = Restore(found.restore, ctx.held.nonce.nonce)
+    deed = Restore(found.restore, ctx.held.who.nonce.nonce)
     try:
         after = restored(deed, found.state)
         verify_restore(deed, found.state, after)

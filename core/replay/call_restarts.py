@@ -98,7 +98,7 @@ def _deeds(history: History, boot: str) -> Iterator[_Deed]:
 
 
 def _of(moment: Moment, at: float, history: History) -> Iterator[_Deed]:
-    node, state = moment.after.held.node, moment.after.held.state
+    node, state = moment.after.held.who.node, moment.after.held.state
     if state and state.complete and state is not moment.before.held.state:
         yield _Deed(COMPLETE, state.round, at, node)
     write = landed(moment, history.states)
@@ -110,7 +110,7 @@ def _of(moment: Moment, at: float, history: History) -> Iterator[_Deed]:
 
 def _of_step(moment: Moment, step: CallStepped, at: float) -> Iterator[_Deed]:
     before, after, event = moment.before.call, moment.after.call, step.event
-    node, round = moment.after.held.node, after.round or 0
+    node, round = moment.after.held.who.node, after.round or 0
     if after.over and not before.over:
         yield _Deed(OVER, round, at, node, event, before.span)
     if isinstance(event, SpanEnded) and before.span in (Span.INITIALIZE, Span.FUNCTION):

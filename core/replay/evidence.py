@@ -221,7 +221,7 @@ def _of_moment(moment: Moment) -> Iterator[Fact]:
             if event:
                 yield from _of_group(moment, event, moment.step)
             else:
-                yield Began(moment.after.held.node, moment.at)
+                yield Began(moment.after.held.who.node, moment.at)
         case CallStepped():
             yield from _of_call(moment, moment.step)
         case _:
@@ -231,7 +231,7 @@ def _of_moment(moment: Moment) -> Iterator[Fact]:
 def _of_client(moment: Moment, fed: Input, answered_at: float, tried_at: float) -> Iterator[Fact]:
     held = moment.after.held
     if isinstance(fed, Woke):
-        yield Slept(held.node, moment.at)
+        yield Slept(held.who.node, moment.at)
     if held.state is not moment.before.held.state:
         yield Holds(held, moment.at)
     if isinstance(moment.step, Asked) and isinstance(moment.step.ask, Write):
@@ -240,12 +240,12 @@ def _of_client(moment: Moment, fed: Input, answered_at: float, tried_at: float) 
         if isinstance(told.answer, Raise):
             yield GaveUp(told.held, told.handler, told.answer.failure.why, moment.at, answered_at, tried_at)
         elif told.handler is drain:
-            yield Noted(held.node)
+            yield Noted(held.who.node)
 
 
 def _of_call(moment: Moment, step: CallStepped) -> Iterator[Fact]:
     """Yield the facts of a rank's step by which its register is judged."""
-    node, world = moment.after.held.node, moment.after.held.mine
+    node, world = moment.after.held.who.node, moment.after.held.mine
     for command in step.commands:
         if world and isinstance(command, words.End):
             yield Failed(node, world)

@@ -44,6 +44,7 @@ from ..rendezvous import (
     Restored,
     Submitted,
     Told,
+    Who,
     Write,
     join,
 )
@@ -107,7 +108,7 @@ class Replica:
 
 def newborn(header: Header) -> Replica:
     """Return the replica before its first step."""
-    client = Client(Held(header.node, header.profile, header.rendezvous, header.nonce))
+    client = Client(Held(Who(header.node, header.profile, header.rendezvous, header.nonce)))
     match header.machine:
         case Working(settings):
             return Replica(client, Agent(Group(header.node, settings)))
@@ -145,7 +146,7 @@ def _asked(replica: Replica, traced: Asked) -> Replica:
     if isinstance(replica.machine, Call) and isinstance(traced.ask, Write):
         # what its rank policy makes of a world is the rank's word
         policy = traced.ask.state.policy
-        client = evolve(client, held=evolve(client.held, policy=lambda world: policy))
+        client = evolve(client, held=evolve(client.held, who=evolve(client.held.who, policy=lambda world: policy)))
     try:
         client, ask, notices = client_step(client, traced.fed, traced.now)
     except Misfit as misfit:
@@ -156,8 +157,8 @@ def _asked(replica: Replica, traced: Asked) -> Replica:
         refusals = (notice.answer for notice in notices if isinstance(notice, Told))
         why = "".join(f", refused: {each.text}" for each in refusals if isinstance(each, Raise))
         raise Differs(differs.what, differs.traced, f"{differs.core}{why}") from None
-    if client.held.policy:
-        client = evolve(client, held=evolve(client.held, policy=None))
+    if client.held.who.policy:
+        client = evolve(client, held=evolve(client.held, who=evolve(client.held.who, policy=None)))
     answers = tuple(notice for notice in notices if isinstance(notice, Told))
     after = evolve(replica, client=client, requests=requests, answers=answers)
     if isinstance(replica.machine, Agent):

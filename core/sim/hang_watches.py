@@ -153,7 +153,7 @@ class HangWatches:
         """Return what the members have on record, as far as the store tells it."""
         own, held, world = follower.own, process.held, follower.world
         linked = {node: line.accepted for node, line in self.links.lines.get(process.node, {}).items()}
-        away = absent(process.agent, world, linked, now, held.settings.ttl)
+        away = absent(process.agent, world, linked, now, held.who.settings.ttl)
         is_idle = process.attempt.idle or process.node in away  # a reserve knows it before the register does
         if own is None or not self._reaches_store(process):
             return Others(world.nodes, () if own is None else (own,), away, is_idle=is_idle)

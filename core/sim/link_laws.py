@@ -132,18 +132,22 @@ class LinkLaws:
         """Judge to whom a node has links now. Raises Violation."""
         self.strength.armed["L16"] += 1
         silent = held.silent_since is not None
-        wanted = _wanted(held.state, held.node, [node for node, past in pasts.items() if silent and past.is_evidence])
+        wanted = _wanted(
+            held.state, held.who.node, [node for node, past in pasts.items() if silent and past.is_evidence]
+        )
         if {*wanted} != pasts.keys():
-            check([("L16", f"{held.node} has links to {sorted(pasts)}, not to {sorted(wanted)}")])
+            check([("L16", f"{held.who.node} has links to {sorted(pasts)}, not to {sorted(wanted)}")])
         if unasked := [node for node, past in pasts.items() if silent and past.said_goodbye and not past.is_evidence]:
-            check([("L16", f"{held.node} does not ask {unasked} again, which said goodbye, and the store is silent")])
+            check(
+                [("L16", f"{held.who.node} does not ask {unasked} again, which said goodbye, and the store is silent")]
+            )
 
     def suspects(self, was: Client, fed: Input, client: Client, now: float) -> None:
         """Judge whom a client suspects after a step. Raises Violation."""
         check(self._suspects(was, fed, client, now))
 
     def _suspects(self, was: Client, fed: Input, client: Client, now: float) -> Iterator[Finding]:
-        me, before, held = client.held.node, was.held, client.held
+        me, before, held = client.held.who.node, was.held, client.held
         doubts = self.doubts.setdefault(me, {})
         self.strength.armed["L17"] += isinstance(fed, Linked) or (isinstance(fed, Heartbeats) and bool(doubts))
         match fed:

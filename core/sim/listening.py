@@ -21,7 +21,7 @@ O18 = Law(
 
 def listens(strength: Strength, held: Held, question: Observe, now: float) -> None:
     """Judge whose heartbeats a node reads. Raises Violation."""
-    state, me, reads = held.state, held.node, question.nodes
+    state, me, reads = held.state, held.who.node, question.nodes
     if state is None or state.closed or me not in state.seats:
         return
     strength.armed["O18"] += 1
@@ -37,13 +37,13 @@ def listens(strength: Strength, held: Held, question: Observe, now: float) -> No
 def _hears_all(held: Held) -> bool:
     """Return True if this node suspects nobody, and has heard whom it watches within half a TTL before it last asked."""
     seen = held.sightings
-    is_silent = seen.read_at is not None and seen.read_at - seen.oldest >= held.settings.ttl / 2
+    is_silent = seen.read_at is not None and seen.read_at - seen.oldest >= held.who.settings.ttl / 2
     return not (held.suspects or is_silent) and None not in [each.counter for each in seen.of.values()]
 
 
 def _whom(held: Held, state: RendezvousState, others: list[Node], dead: frozenset[Node]) -> Collection[Node]:
     """Return whose heartbeats this node is to read."""
-    me, sightings = held.node, held.sightings
+    me, sightings = held.who.node, held.sightings
     first = next((node for node in state.present if node not in dead), None)
     if first is None or first == me:
         return others
@@ -58,4 +58,4 @@ def _whom(held: Held, state: RendezvousState, others: list[Node], dead: frozense
 def _is_silent(held: Held, node: Node) -> bool:
     """Return True if this node was silent for half a TTL when the other one last asked."""
     seen, read_at = held.sightings.of.get(node), held.sightings.read_at
-    return seen is not None and read_at is not None and read_at - seen.moved_at >= held.settings.ttl / 2
+    return seen is not None and read_at is not None and read_at - seen.moved_at >= held.who.settings.ttl / 2

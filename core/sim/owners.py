@@ -71,7 +71,7 @@ class Owners:
         )
 
     def _hears(self, before: Client, client: Client, notices: Iterable[Notice]) -> Iterator[Finding]:
-        node, restored, last = client.held.node, None, before.held.state
+        node, restored, last = client.held.who.node, None, before.held.state
         for notice in notices:
             match notice:
                 case StoreSilent() | StoreBack():
@@ -100,17 +100,17 @@ def _of_seen(
     client: Client, before: RendezvousState | None, restored: Restored | None, after: RendezvousState
 ) -> Iterator[Finding]:
     """Yield what is wrong with the notice of a register where this one was held before."""
-    node, is_other = client.held.node, before is not None and before.life != after.life
+    node, is_other = client.held.who.node, before is not None and before.life != after.life
     if (restored is not None) is not is_other:
         yield "L12", f"{node} tells of {after.life} as {'restored' if restored else 'the same life'}, which it is not"
-    if restored is not None and restored.by_me and _drawn(after.life.nonce) != _drawn(client.held.nonce.nonce):
+    if restored is not None and restored.by_me and _drawn(after.life.nonce) != _drawn(client.held.who.nonce.nonce):
         yield "L12", f"{node} says that it has begun {after.life}, which another one has"
 
 
 def _of_restored(before: Client, last: RendezvousState | None, restored: Restored) -> Iterator[Finding]:
     """Yield what is wrong with the notice of another life where `last` was held. A step that takes an answer, and then what
     was pushed, may have found the other state by the answer."""
-    node, held, found = before.held.node, before.held, before.held.found.state if before.held.found else None
+    node, held, found = before.held.who.node, before.held, before.held.found.state if before.held.found else None
     if restored.before is not last:
         yield "L12", f"{node} tells of {restored.after.life} as restored over what it did not hold"
     if last is held.state and restored.found is not found and before.pushed is None:

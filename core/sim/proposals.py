@@ -67,7 +67,7 @@ class Proposing:
 
     def answers(self, held: Held, answer: Counted | Proposals, now: float) -> None:
         """Note what the store answers to a node about proposals."""
-        mine = self.of.get(held.node)
+        mine = self.of.get(held.who.node)
         if mine is None or held.token is None:
             return
         if isinstance(answer, Counted):
@@ -86,25 +86,25 @@ class Proposing:
         if state is None or (isinstance(question, Write) and not isinstance(question.edit, Arrive | Done | Together)):
             return
         self.strength.armed["O16"] += 1
-        check(("O16", f"{held.node} {what}") for what in self._asks(held, state, question, now))
+        check(("O16", f"{held.who.node} {what}") for what in self._asks(held, state, question, now))
         if isinstance(question, Propose):
-            self.of[held.node] = Mine(question.proposal, now)
+            self.of[held.who.node] = Mine(question.proposal, now)
 
     def waits(self, held: Held, wait: Wait, now: float) -> None:
         """Judge how long a node waits that has proposed. Raises Violation."""
-        mine, state = self.of.get(held.node), held.state
+        mine, state = self.of.get(held.who.node), held.state
         if mine is None or not mine.number or state is None or not _stands(mine.proposal, held, state):
             return
         self.strength.armed["O16"] += 1
         until = mine.at + 2 * _patience(held, state, mine.proposal) + SLACK_S
         if wait.until > until or (wait.until > now and _is_last(held, state, mine)):
             last = f"number {mine.number} since {mine.at:g}"
-            check([("O16", f"{held.node} waits until {wait.until:g} for what it has proposed, {last}")])
+            check([("O16", f"{held.who.node} waits until {wait.until:g} for what it has proposed, {last}")])
 
     def _asks(
         self, held: Held, state: RendezvousState, question: Propose | Gather | Write, now: float
     ) -> Iterator[str]:
-        mine = self.of.get(held.node)
+        mine = self.of.get(held.who.node)
         if mine is not None and mine.proposal.era != state.era:
             mine = None
         if isinstance(question, Propose):
@@ -121,7 +121,7 @@ class Proposing:
 def _of_proposal(held: Held, state: RendezvousState, mine: Mine | None, proposal: Proposal) -> Iterator[str]:
     """Judge what a node proposes: what it would write itself, in this era, if others have the same to write. A node that has
     proposed to enter in this era does so again when it has something else to say of itself."""
-    enters, edit = held.node not in state.seats, proposal.edit
+    enters, edit = held.who.node not in state.seats, proposal.edit
     if (proposal.era, proposal.enters) != (state.era, enters) or (isinstance(edit, Done) and edit.round != state.round):
         yield f"proposes what would not count, {proposal}"
     if not (_many(held, state) or (enters and mine is not None)):
@@ -140,21 +140,21 @@ def _of_many(held: Held, state: RendezvousState, mine: Mine, question: Gather | 
             yield "does not read what those propose that have the same to write"
         return
     token, others = mine.others or (None, {})
-    if question.edit != Together({**others, held.node: mine.proposal}) or token != state.token:
+    if question.edit != Together({**others, held.who.node: mine.proposal}) or token != state.token:
         yield "does not write what the others and it propose, as it has read in this version"
 
 
 def _alike(held: Held, state: RendezvousState) -> tuple[Node, ...]:
     """Return the nodes that have a seat as this one has."""
-    mine = state.seats.get(held.node)
+    mine = state.seats.get(held.who.node)
     return tuple(node for node, seat in state.seats.items() if mine is not None and seat.status is mine.status)
 
 
 def _many(held: Held, state: RendezvousState) -> bool:
     """Return True if more than `helping_above` nodes may have the same to write: one of them writes for all. A node does not
     propose to enter while a write of its own may still land."""
-    settings = held.settings
-    if held.node in state.seats:
+    settings = held.who.settings
+    if held.who.node in state.seats:
         return len(_alike(held, state)) > settings.helping_above
     owes = held.owed is not None and held.owed.version >= state.version
     if state.complete or owes or _entrants(held, state) <= settings.helping_above:
@@ -173,7 +173,7 @@ def _entrants(held: Held, state: RendezvousState) -> int:
     if state.ended is None and state.target:
         return max(state.target - _are(state, Status.IN), 0)
     room = max(state.limits.max_nodes - len(state.seats) + _are(state, *NOT_TAKEN), 0)
-    return min(room, held.profile.party.size) if held.profile.party else room
+    return min(room, held.who.profile.party.size) if held.who.profile.party else room
 
 
 def _is_last(held: Held, state: RendezvousState, mine: Mine) -> bool:
@@ -187,7 +187,7 @@ def _is_last(held: Held, state: RendezvousState, mine: Mine) -> bool:
 
 def _patience(held: Held, state: RendezvousState, proposal: Proposal) -> float:
     """Return the shortest patience of a node that has proposed this; the longest is twice that."""
-    span = held.settings.helping_patience
+    span = held.who.settings.helping_patience
     return span / QUORATE if proposal.enters and state.quorum_at is not None else span
 
 
@@ -195,9 +195,9 @@ def _stands(proposal: Proposal, held: Held, state: RendezvousState) -> bool:
     """Return True if the node still wants what it has proposed, and nothing but the others can keep it waiting."""
     if held.found is not None or proposal.era != state.era or not _many(held, state):
         return False
-    seat, edit = state.seats.get(held.node), proposal.edit
+    seat, edit = state.seats.get(held.who.node), proposal.edit
     status = seat.status if seat is not None else None
     if isinstance(edit, Done):
         return status is Status.IN
     is_asked = status is None if proposal.enters else status is Status.EXPECTED
-    return is_asked and edit.profile == held.profile and held.spans.keys().isdisjoint((Fact.LATER, Fact.BARRED))
+    return is_asked and edit.profile == held.who.profile and held.spans.keys().isdisjoint((Fact.LATER, Fact.BARRED))

@@ -43,18 +43,6 @@ class Recording:
 
 def header(process: Process, at: float) -> Header:
     """Return the first line of this agent's trace, which it wrote at this time."""
-    held = process.held
-    clock, working = process.clock.shows(at), Working(process.group.settings)
-    return Header(
-        NAME,
-        FORMAT,
-        process.node,
-        process.node.slot,
-        "simulated",
-        at,
-        clock,
-        held.profile,
-        held.nonce,
-        held.settings,
-        working,
-    )
+    who, clock, working = process.held.who, process.clock.shows(at), Working(process.group.settings)
+    host, boot = process.node.slot, "simulated"
+    return Header(NAME, FORMAT, who.node, host, boot, at, clock, who.profile, who.nonce, who.settings, working)

@@ -349,7 +349,7 @@ class RendezvousLoops:
         """Let the process go on after it stood still; if that was long, it knows."""
         span = self.future.now - (process.stalls.unnoticed_since or 0.0)
         process.stalls.unnoticed_since = None
-        if span * process.clock.rate > process.held.settings.ttl:
+        if span * process.clock.rate > process.held.who.settings.ttl:
             self._steps(process, WOKE)
             now = process.clock.shows(self.future.now)
             self.witness.judge.saw(Slept(process.node, now))

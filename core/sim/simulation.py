@@ -13,7 +13,7 @@ from functools import partial
 from ..agent import Agent
 from ..group import Group
 from ..properties.judge import Judge, Property
-from ..rendezvous import Client, Drain, Held, Request, Settings, close, drain
+from ..rendezvous import Client, Drain, Held, Request, Settings, Who, close, drain
 from ..rendezvous.state import AWAY, Seat, successor
 from ..values import evolve
 from ..world import Ending, Endpoint, Life, Node, Notice, Profile, Why
@@ -225,7 +225,7 @@ class World:
         assert heir, "incarnations are small numbers here"
         heir = max(heir, self._next(heir.slot))  # or two might be one
         self.witness.seen("a clock is behind: the successor of a dead start")
-        self.future.at(now, self._begins, heir, process.held.settings, evolve(process.launch, at=now))
+        self.future.at(now, self._begins, heir, process.held.who.settings, evolve(process.launch, at=now))
 
     def _next(self, slot: str) -> Node:
         """Return a node of this slot that is later than all that were started there."""
@@ -282,7 +282,7 @@ class World:
         )
         life = Life(f"{name(node)}@{self.future.planned}")
         policy = self._policy or (partial(_signed, node) if setting.seed % 2 else None)
-        held = Held(node, profile, settings, life, policy=policy)
+        held = Held(Who(node, profile, settings, life, policy=policy))
         return Process(node, Client(held), Agent(Group(node, self._group)), Clock(offset, rate), launch)
 
     # --- how it stands

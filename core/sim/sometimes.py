@@ -198,16 +198,16 @@ def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
         counts["a newcomer that waited for its party in vain"] += 1
     if isinstance(edit, End) and edit.why is Why.UPSCALE and state is not None:
         counts["a round that began for a newcomer ends for the next ones"] += Fact.GROWN in held.spans
-    if isinstance(edit, Together) and proposed is not None and now >= proposed.at + held.settings.patience:
+    if isinstance(edit, Together) and proposed is not None and now >= proposed.at + held.who.settings.patience:
         counts["written for those whose last is late or gone"] += 1
     chore = isinstance(edit, Evict | Complete | Overdue) or (isinstance(edit, End) and edit.why is Why.UPSCALE)
-    if chore and state is not None and _coordinator(held, now) != held.node:
+    if chore and state is not None and _coordinator(held, now) != held.who.node:
         counts["patience over"] += 1
 
 
 def holds_back(held: Held) -> bool:
     """Return True if a node whose join holds back has no seat, and a world runs without it."""
-    return held.state is not None and held.state.complete and held.node not in held.state.seats
+    return held.state is not None and held.state.complete and held.who.node not in held.state.seats
 
 
 def _coordinator(held: Held, now: float) -> Node | None:
@@ -221,13 +221,13 @@ def unacknowledged(counts: Counts, process: Process) -> None:
 
 def looked_at_all(counts: Counts, held: Held, now: float) -> None:
     seats = held.state.seats if held.state else {}
-    if next(iter(seats), None) != held.node and _coordinator(held, now) != held.node:
+    if next(iter(seats), None) != held.who.node and _coordinator(held, now) != held.who.node:
         counts["coordinator silent, everybody reads all"] += 1
 
 
 def afresh(counts: Counts, held: Held, sent_at: float) -> None:
     read_at = held.sightings.read_at
-    if read_at is not None and sent_at - max(read_at, held.asked_at) > 2 * held.settings.keep_alive_interval:
+    if read_at is not None and sent_at - max(read_at, held.asked_at) > 2 * held.who.settings.keep_alive_interval:
         counts["sightings started afresh"] += 1
 
 

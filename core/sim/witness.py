@@ -102,7 +102,7 @@ class Witness:
         fact = Wrote(process.node, before, write.edit, after, here)
         self.judge.saw(fact)
         self._judges_reserves(fact)
-        if fact.completes and process.held.policy is not None and not after.policy:
+        if fact.completes and process.held.who.policy is not None and not after.policy:
             raise Violation("V13", f"{process.name} completes round {after.round}, and does not sign its world")
         self.blames.wrote(fact)
         self.lost_worlds.wrote(fact, process.launch.format)

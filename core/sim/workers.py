@@ -102,13 +102,13 @@ class Workers:
         process.attempt = Attempt(process.attempt.number + 1)
         process.trouble.takes(Kind.HANG)
         self._are_in(process, world)
-        if self.future.now - process.stalls.until(*TELLERS) > process.held.settings.ttl:
+        if self.future.now - process.stalls.until(*TELLERS) > process.held.who.settings.ttl:
             self.judge.excused.pop(process.node, None)  # what it was told since it stood still is what it starts by
         self.judge.saw(Started(process.node, world))
         if process.trouble.takes(Kind.UNSTARTABLE):
             self._cannot_start(process, world)
             return
-        ranks = range(process.held.profile.local_world_size)
+        ranks = range(process.held.who.profile.local_world_size)
         process.attempt.workers = dict.fromkeys(ranks, process.attempt.number)
         if self.wrapped:
             self.wrapped.started(process, world)

@@ -13,9 +13,10 @@ from elastic.core.world import Endpoint, Life, Node, Profile, Why, World
 
 SETTINGS = core.Settings(core.Limits(min_nodes=2, max_nodes=3, max_restarts=1))
 A, B, C = (Node(slot, 1) for slot in "abc")
-clients = {
-    each: core.Client(core.Held(each, Profile(Endpoint(each.slot, 1)), SETTINGS, Life(str(each)))) for each in (A, B, C)
-}
+
+# who each one is: a node, what it says of itself, its settings, and the name of a life that it may begin
+who = {each: core.Who(each, Profile(Endpoint(each.slot, 1)), SETTINGS, Life(str(each))) for each in (A, B, C)}
+clients = {each: core.Client(core.Held(who[each])) for each in (A, B, C)}
 asks: dict[Node, core.Ask] = {}
 store: dict[str, core.RendezvousState] = {}
 now = 0.0

@@ -101,7 +101,7 @@ class Simulator:
 def held(node: Node) -> core.Held:
     """Return what a new node remembers: who it is, what it says of itself, its settings, and the name that a life of the
     register gets if this node begins it. Draw the name anew for each process: no two may begin the same life."""
-    return core.Held(node, Profile(Endpoint(node.slot, 1)), SETTINGS, Life(str(node)))
+    return core.Held(core.Who(node, Profile(Endpoint(node.slot, 1)), SETTINGS, Life(str(node))))
 
 
 def main(arguments: list[str]) -> int:

@@ -230,7 +230,7 @@ def test_a_trace_that_comes_twice_is_a_mistake(goodput: Goodput, tmp_path: Path)
     copy.write_bytes(a.read_bytes())
     assert goodput(a, copy) == (
         USAGE,
-        f"elastic: {copy}: holds the trace of {pair.held.node} that {a} holds too; name one of them\n",
+        f"elastic: {copy}: holds the trace of {pair.held.who.node} that {a} holds too; name one of them\n",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 from groups import FENCED, beat, closed, exited, led, ready, world
-from worlds import arrived, edited, holding, node, nodes, profile, register, running
+from worlds import arrived, but, edited, holding, node, nodes, profile, register, running
 
 from elastic.core.group import Group, Phase, transition
 from elastic.core.group.state import (
@@ -142,7 +142,7 @@ def test_a_node_had_a_seat_if_an_earlier_start_of_its_slot_with_its_program_has_
     mine = profile("a")
 
     def had(who: str, state: RendezvousState | None, its: Profile = mine) -> bool:
-        return had_a_seat(evolve(holding(who, state), profile=its), state)
+        return had_a_seat(but(holding(who, state), profile=its), state)
 
     assert had("a#2", running())
     assert not had("a#2", None)

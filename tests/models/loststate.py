@@ -116,8 +116,8 @@ def local_key(local: Local) -> object:
     found = held.found and (state_key(held.found.state), state_key(held.found.restore))
     unsure = held.held_at is None, held.owed, held.unsure_at, held.woke_at, held.confirmed_at
     worlds = held.mine, held.ran, held.done_in, local.started
-    rest = held.nonce, local.agenda, local.group, sent and write_key(sent)
-    return held.node, state_key(held.state), spans, beats, found, unsure, worlds, rest
+    rest = held.who.nonce, local.agenda, local.group, sent and write_key(sent)
+    return held.who.node, state_key(held.state), spans, beats, found, unsure, worlds, rest
 
 
 def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]:

@@ -235,14 +235,14 @@ class LostWorld:
         """Judged by who runs what, and whose job it is. Raises Violation."""
         others = [self.places[number] for at, number in enumerate(state.places) if at != index]
         there = [(place, self.locals[place.local]) for place in others if place.local >= 0]
-        runs = {local.held.node: (local.group.world, place.job) for place, local in there if local.group.running}
+        runs = {local.held.who.node: (local.group.world, place.job) for place, local in there if local.group.running}
         worlds = {world.id: world for world, _ in runs.values() if world}
         started = self.locals[effect.after.local]
         world, held = started.group.world, started.held.state
         assert world is not None and held is not None
         judge = Judge(worlds=worlds, running={node: world for node, (world, _) in runs.items() if world})
         judge.jobs = {world.id.life: job for world, job in runs.values() if world} | {world.id.life: held.job}
-        judge.leaving = {local.held.node for _, local in there if local.group.phase is Phase.LEAVING}
+        judge.leaving = {local.held.who.node for _, local in there if local.group.phase is Phase.LEAVING}
         judge.started = {(self.names[index], which) for which in effect.after.started}
         judge.saw(Started(self.names[index], world))
         return evolve(effect.after, started=effect.after.started | {world.id}, job=held.job)
@@ -316,7 +316,7 @@ class LostWorld:
         if register is None or register.world_id is None or register.closed or common.late:
             return None
         places = [self.places[state.places[self.index[node]]] for node in register.members]
-        others = [each for each in self._living(state) if each.held.node not in register.members]
+        others = [each for each in self._living(state) if each.held.who.node not in register.members]
         well = all(self._runs(place, register) for place in places) and not any(each.held.state for each in others)
         return register.world_id if well else None
 
@@ -363,7 +363,7 @@ class LostWorld:
         register, living = self.register(state), self._living(state)
         if register is None or not register.complete or register.closed or not self._common(state).shown.here:
             return False
-        running = {each.held.node for each in living if _is_in(each, register, Phase.RUNNING)}
+        running = {each.held.who.node for each in living if _is_in(each, register, Phase.RUNNING)}
         return running >= set(register.participants) and all(_is_settled(each, register) for each in living)
 
 
@@ -376,10 +376,10 @@ def _is_in(local: Local, register: RendezvousState, *phases: Phase) -> bool:
 
 
 def _is_settled(local: Local, register: RendezvousState) -> bool:
-    seat, under_way = register.seats.get(local.held.node), local.agenda.operation
+    seat, under_way = register.seats.get(local.held.who.node), local.agenda.operation
     if seat is None:
         return False
     if seat.status is Status.WAITING:
         waits = under_way is not None and under_way.handler is join
-        return waits and local.held.node in register.redundancy_list
+        return waits and local.held.who.node in register.redundancy_list
     return _is_in(local, register, Phase.RUNNING, Phase.BARRIER)

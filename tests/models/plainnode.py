@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from worlds import but
+
 from elastic.core.group import Group, Phase
 from elastic.core.rendezvous import Decision, Ended, Held, RendezvousState, Seat, Status, Token, Write, join
 from elastic.core.rendezvous.agenda import Agenda
@@ -113,7 +115,7 @@ def local_key(local: Local) -> object:
     unsure = held.held_at is None, held.owed, held.unsure_at, held.trouble
     sent = local.ask.edit if local.sent and isinstance(local.ask, Write) else None
     mine = held.mine, local.started
-    return held.node, state_key(held.state), spans, beats, mine, unsure, local.agenda, local.group, sent
+    return held.who.node, state_key(held.state), spans, beats, mine, unsure, local.agenda, local.group, sent
 
 
 def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]:
@@ -127,7 +129,7 @@ def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Grou
     if mine and group.world is None:
         mine = WorldId(LIFE, max(mine.round, ROUND - 1))
     canonical = plain(state) if state else None
-    held = evolve(
+    held = but(
         held,
         nonce=LIFE,
         state=canonical,
@@ -150,13 +152,13 @@ def tidy(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]
     group = evolve(group, heart=evolve(group.heart, acked_at=0.0), stop=stop)
     if group.refused:
         group = evolve(group, refused=evolve(group.refused, text=""))
-    under_way, spare = agenda.operation, state is not None and held.node in state.redundancy_list
+    under_way, spare = agenda.operation, state is not None and held.who.node in state.redundancy_list
     if under_way and under_way.handler is join and held.spare_at is not None and not spare:
-        deadline = max(under_way.deadline, held.settings.join_timeout)
+        deadline = max(under_way.deadline, held.who.settings.join_timeout)
         agenda = evolve(agenda, operation=evolve(under_way, deadline=deadline))
     dead_ones = dead(held, 0.0)
     seats = state.seats if state and not state.closed else ()
-    beats = {node: Sighting(0, LONG_AGO if node in dead_ones else 0.0) for node in seats if node != held.node}
+    beats = {node: Sighting(0, LONG_AGO if node in dead_ones else 0.0) for node in seats if node != held.who.node}
     return evolve(held, spare_at=0.0 if spare else None, sightings=Sightings(beats, 0.0)), agenda, group
 
 
@@ -169,7 +171,7 @@ def _named(held: Held, state: RendezvousState | None) -> Mapping[Fact, tuple[obj
         Fact.NEWCOMER: state.round,
         Fact.GROWN: state.round,
         Fact.DEAD: True,
-        Fact.LATER: later_start(state, held.node),
+        Fact.LATER: later_start(state, held.who.node),
     }
     return {fact: (names[fact], at) for fact, (_, at) in held.spans.items()}
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from attrs import define, evolve, field
+from attrs import define, field
 from smallworld import Actor, Fate, SmallWorld, Told
 from telling import state_line, told_line
-from worlds import register
+from worlds import but, register
 
 from elastic.core.rendezvous import Settings, close, done, end, explain, join, leave, linger
 from elastic.core.rendezvous.context import Handler
@@ -61,7 +61,7 @@ class RegisterTeller:
 
     def _given(self, who: str, size: str, settings: str) -> None:
         actor = self.world.actor(who)
-        actor.remembers(evolve(actor.held, settings=_settings(size, settings)))
+        actor.remembers(but(actor.held, settings=_settings(size, settings)))
 
     def _tell(self, told: Told) -> None:
         self.lines.append(f"{self.world.now:g}  {told_line(told)}")
@@ -103,7 +103,7 @@ class RegisterTeller:
         self.world.settle()
 
     def _seen_by(self, actor: Actor) -> str:
-        sentence = explain(actor.held.state, actor.held.node)
+        sentence = explain(actor.held.state, actor.held.who.node)
         if actor.operation is None:
             return f"has nothing to do · {sentence}"
         until = f", until {actor.wait.until:g} at most" if actor.wait else ""

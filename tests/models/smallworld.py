@@ -41,6 +41,7 @@ from elastic.core.rendezvous import (
     Token,
     Unknown,
     Wait,
+    Who,
     Woke,
     Write,
     exchange,
@@ -130,14 +131,14 @@ class SmallWorld:
     def begins(self, who: str, handler: Handler, why: Why = Why.ASKED, ending: Ending = Ending.CANCELLED) -> None:
         """The agent has an operation carried out; one that is under way gives way to it."""
         actor = self.actor(who)
-        about = operation(handler, actor.held.settings, self.now, why=why, ending=ending)
+        about = operation(handler, actor.held.who.settings, self.now, why=why, ending=ending)
         actor.remembers(actor.held, Agenda(operation=about))
         actor.answer = None
 
     def actor(self, who: str) -> Actor:
         """A node; a new one if there was none of this name."""
         if who not in self.actors:
-            held = Held(node(who), profile(who), self.settings, Life(f"made by {who}"))
+            held = Held(Who(node(who), profile(who), self.settings, Life(f"made by {who}")))
             self.actors[who] = Actor(Client(held), beat_at=self.now)
         return self.actors[who]
 
@@ -263,6 +264,6 @@ class SmallWorld:
     def _beat(self) -> None:
         for actor in self.actors.values():
             if self.now >= actor.beat_at:
-                actor.beat_at += actor.held.settings.keep_alive_interval
+                actor.beat_at += actor.held.who.settings.keep_alive_interval
                 if not (actor.silent or actor.stopped or self.away):
-                    self.counters[actor.held.node] = self.counters.get(actor.held.node, 0) + 1
+                    self.counters[actor.held.who.node] = self.counters.get(actor.held.who.node, 0) + 1

@@ -47,6 +47,7 @@ from elastic.core.rendezvous import (
     Submitted,
     Told,
     Wait,
+    Who,
     Woke,
     Write,
     join,
@@ -113,7 +114,7 @@ class Party:
 
     def __attrs_post_init__(self) -> None:
         self.nonce = Life(f"by {self.name}")
-        self.client = Client(Held(node(self.name), profile(self.name), self.settings, self.nonce))
+        self.client = Client(Held(Who(node(self.name), profile(self.name), self.settings, self.nonce)))
         self.began_at = self.shared.tick()
         self.begins()
 
@@ -145,7 +146,7 @@ class Party:
         return Header(
             NAME,
             FORMAT,
-            held.node,
+            held.who.node,
             host,
             self.boot,
             *clocks,
@@ -207,7 +208,7 @@ class Party:
             case Observe(nodes):
                 return Heartbeats(dict.fromkeys(nodes, int(shared.tick() * 10)), shared.named)
             case Propose(proposal):
-                shared.proposals[self.held.node] = proposal
+                shared.proposals[self.held.who.node] = proposal
                 return Counted(sum(each.like == proposal.like for each in shared.proposals.values()))
             case Gather(those, era):
                 asked = {each: shared.proposals[each] for each in those}

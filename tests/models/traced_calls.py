@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 from traced import Party, Shared
+from worlds import but
 
 from elastic.core.caller import Terms, heard, requested, signature
 from elastic.core.inprocess import Call, Settings, begin, transition
@@ -50,7 +51,7 @@ class Rank(Party):
 
     def begins(self) -> None:
         me = Node(self.name, self.incarnation)
-        self.client = Client(evolve(self.held, node=me, policy=partial(signature, self.terms)))
+        self.client = Client(but(self.held, node=me, policy=partial(signature, self.terms)))
         self.call, commands = begin(Call())
         self._took(transition, None, commands, self.began_at)
         self._carry_out(commands)
@@ -79,7 +80,7 @@ class Rank(Party):
         for command in commands:
             if isinstance(command, Close):
                 self._submits(Errand(None))
-            if request := requested(command, self.held.profile):
+            if request := requested(command, self.held.who.profile):
                 self._submits(request)
             if isinstance(command, End):
                 self._submits(Errand(None))

@@ -105,7 +105,7 @@ class Walk:
                 return self._local(None)
             if ask := self._steps():
                 return self._local(ask)
-        raise Violation("L6", f"{self.held.node} spins")
+        raise Violation("L6", f"{self.held.who.node} spins")
 
     def _steps(self) -> Wait | Write | None:
         """What it wants a word about now, or waits for; None while nobody else is concerned."""
@@ -135,10 +135,10 @@ class Walk:
         return Local(self.held, self.agenda, self.group, self.started, ask, self.sent is not None)
 
     def _has_an_end(self, ask: Wait | Write) -> None:
-        spare = self.held.state is not None and self.held.node in self.held.state.redundancy_list
+        spare = self.held.state is not None and self.held.who.node in self.held.state.redundancy_list
         joins = self.agenda.operation is not None and self.agenda.operation.handler is join
         if isinstance(ask, Wait) and math.isinf(ask.until) and joins and not spare:
-            raise Violation("L6", f"{self.held.node} waits to join without end")
+            raise Violation("L6", f"{self.held.who.node} waits to join without end")
 
     def _told(self, told: Told, mine: WorldId | None) -> None:
         """`mine` is the world that its workers ran in when it was told."""
@@ -146,7 +146,7 @@ class Walk:
         if isinstance(answer, Raise) and answer.failure.why is Why.ILLEGAL:
             raise Violation("S7", answer.text)
         if isinstance(answer, Raise) and self.group.phase is Phase.RUNNING:
-            raise Violation("L2", f"{self.held.node} gives up a world that runs: {answer.failure.why.value}")
+            raise Violation("L2", f"{self.held.who.node} gives up a world that runs: {answer.failure.why.value}")
         if handler is not linger:
             self.started = self.started and self.held.mine == mine
         self.hears(told)
@@ -172,8 +172,8 @@ class Walk:
                 check(findings(OF_GROUP, Judge(), step, Strength()))
             case Start(world):
                 if self.started:
-                    raise Violation("S17", f"the workers of {self.held.node} start twice in one world")
-                Judge().saw(Started(self.held.node, world))
+                    raise Violation("S17", f"the workers of {self.held.who.node} start twice in one world")
+                Judge().saw(Started(self.held.who.node, world))
                 self.started = True
                 self.news.append(News.STARTED)
             case core.Submit(Request() as request):

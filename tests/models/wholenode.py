@@ -15,6 +15,7 @@ from enum import Enum
 from attrs import define
 from plainnode import LIFE, LONG_AGO, PROFILE, Behind, Local, aged, normal, renamed
 from walk import News, Normal, Turn, Walk, known
+from worlds import but
 
 from elastic.core import agent as core
 from elastic.core.group import Group, Phase
@@ -43,6 +44,7 @@ from elastic.core.rendezvous import (
     Settings,
     Unknown,
     Wait,
+    Who,
     Woke,
     Write,
     step,
@@ -121,7 +123,7 @@ class Nodes:
 
     def born(self, node: Node, nonce: Life = LIFE) -> Local:
         agent, effects = core.begin(core.Agent(Group(node, self.group)), 0.0)
-        held = Held(node, PROFILE, self.settings, nonce)
+        held = Held(Who(node, PROFILE, self.settings, nonce))
         walk = self._walks(held, Agenda(), agent.group, False)
         for effect in effects:
             walk.does(effect)
@@ -149,16 +151,16 @@ class Nodes:
         """The node that would be in its place if all had other names."""
         held, group = local.held, local.group
         beats = {names[node]: seen for node, seen in held.sightings.of.items()}
-        held = evolve(
+        held = but(
             held,
-            node=names[held.node],
+            node=names[held.who.node],
             state=held.state and renamed(held.state, names),
             sightings=Sightings(beats, 0.0),
         )
         if group.world:
             nodes = tuple(names[node] for node in group.world.nodes)
             group = evolve(group, world=evolve(group.world, nodes=nodes))
-        group = evolve(group, node=held.node)
+        group = evolve(group, node=held.who.node)
         if local.sent and isinstance(local.ask, Write):
             edit = local.ask.edit
             if isinstance(edit, Evict):
@@ -246,7 +248,7 @@ class Nodes:
     def _hears_a_later_start(self, local: Local) -> Iterator[Step]:
         """It has listened for long enough to a later start of its slot, which lives."""
         held, state = local.held, local.held.state
-        later = later_start(state, held.node) if state and held.node not in state.seats else None
+        later = later_start(state, held.who.node) if state and held.who.node not in state.seats else None
         if later and isinstance(local.ask, Wait):
             of = {**held.sightings.of, later: Sighting(1, 0.0)}
             sightings = evolve(held.sightings, of=of, read_at=0.0, since=LONG_AGO)
@@ -258,7 +260,7 @@ class Nodes:
         if not isinstance(local.ask, Wait) or not local.agenda.operation:
             return
         sightings = local.held.sightings
-        due = evolve(sightings, read_at=-local.held.settings.keep_alive_interval)
+        due = evolve(sightings, read_at=-local.held.who.settings.keep_alive_interval)
         client = Client(evolve(local.held, sightings=due), local.agenda)
         _, ask, _ = step(client, Passed(), 0.0, self.turn)
         watched = ask.nodes if isinstance(ask, Observe) else ()

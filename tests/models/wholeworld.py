@@ -224,9 +224,9 @@ class WholeWorld:
             ask, group, under_way = local.ask, local.group, local.agenda.operation
             ran = place.behind.rounds + ROUND - group.world.round if group.world and group.running else None
             known = self._known[number] = Known(
-                local.held.node,
+                local.held.who.node,
                 ask if isinstance(ask, Write) else None,
-                f"{local.held.node}: {_spelled(ask)}" if isinstance(ask, Write) else "",
+                f"{local.held.who.node}: {_spelled(ask)}" if isinstance(ask, Write) else "",
                 isinstance(ask, Wait) and (ask.until <= 0 or not place.behind.same),
                 self._steps(place, ran, FREE | MAY_BE_FREE),
                 Effect(self.places.number(evolve(place, local=CRASHED, behind=Behind()))),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
-from attrs import evolve
+from attrs import evolve, fields, has
 
 from elastic.core.rendezvous import (
     Action,
@@ -20,6 +21,7 @@ from elastic.core.rendezvous import (
     RendezvousState,
     Settings,
     Status,
+    Who,
     apply,
     blank,
     joined,
@@ -147,10 +149,20 @@ def holding(
 ) -> Held:
     """Return what a node holds that has read this state. `ran` is the round in which its workers last ran."""
     limits = state.limits if state else Limits(1, 2)
-    fresh = Held(node(who), profile(who), settings or Settings(limits=limits), LIFE)
+    fresh = Held(Who(node(who), profile(who), settings or Settings(limits=limits), LIFE))
     mine = None if ran is None or state is None else state.world.id._replace(round=ran)
     held = saw(fresh, state, at, at)
     return joined(held, mine) if mine else held
+
+
+def but(held: Held, **changes: Any) -> Held:
+    """Return this memory with other values of these fields, whichever part of it has them."""
+    for each in fields(Held):
+        part = getattr(held, each.name)
+        names = changes.keys() & {its.name for its in fields(type(part))} if has(type(part)) else set()
+        if each.name not in changes and names:
+            changes[each.name] = evolve(part, **{name: changes.pop(name) for name in names})
+    return evolve(held, **changes)
 
 
 def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float, life: Life = LIFE) -> Held:

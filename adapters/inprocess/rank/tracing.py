@@ -30,7 +30,7 @@ def traced(directory: str | None, held: Held, call: Call, clock: Clock) -> Trace
     from ...report.trace_file import TraceFile  # imports the codec, which an untraced rank does not need
 
     trace = TraceFile(os.path.join(os.path.abspath(directory), ""), end_timeout_s=END_TIMEOUT_S, pause_s=PAUSE_S)
-    trace.begin_call(held, call, clock, functools.partial(_lost, held.node.slot))
+    trace.begin_call(held, call, clock, functools.partial(_lost, held.who.node.slot))
     atexit.register(trace.end)  # the writing thread is a daemon
     return trace
 

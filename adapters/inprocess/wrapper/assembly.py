@@ -14,7 +14,7 @@ from typing import Any
 from ....core import inprocess
 from ....core.caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, signature
 from ....core.inprocess.monitoring import Bye, rules_of
-from ....core.rendezvous import Held, Limits, Settings
+from ....core.rendezvous import Held, Limits, Settings, Who
 from ....core.rendezvous.state import NODES_MAX
 from ....core.values import field, frozen
 from ....core.world import COUNT_MAX, Endpoint, Life, Node, Profile, World
@@ -139,11 +139,13 @@ class Assembly:
         self._connection = store.connect(space, self._clock)
         self.backend: Backend = self._connection.backend
         self._held = Held(
-            self._me,
-            self._profile,
-            _rendezvous(plan, world_size),
-            Life(os.urandom(8).hex()),
-            policy=functools.partial(signature, plan.terms),
+            Who(
+                self._me,
+                self._profile,
+                _rendezvous(plan, world_size),
+                Life(os.urandom(8).hex()),
+                policy=functools.partial(signature, plan.terms),
+            ),
         )
         probe_s = plan.settings.progress_watchdog_interval
         meets_at = self._connection.phrase
@@ -197,7 +199,7 @@ class Assembly:
         return finished
 
     def _latecomers(self, post: Callable[[LoopNotice], None]) -> Latecomers:
-        return Latecomers(post, self._me, self._held.settings, self.task.state.initial_world_size)
+        return Latecomers(post, self._me, self._held.who.settings, self.task.state.initial_world_size)
 
     def _let_go(self) -> None:
         """Clean up. The register knows how the call ended, or the monitor tells it."""

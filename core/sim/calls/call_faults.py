@@ -106,7 +106,7 @@ def starts_again(world: World, move: Move, note: Note) -> World:
     dead = world.ranks[move.rank]
     slot, incarnation = dead.node
     world = evolve(world, budget=evolve(world.budget, respawns=world.budget.respawns - 1))
-    again = born(slot, incarnation + 1, dead.held.settings, world.terms, world.calls)
+    again = born(slot, incarnation + 1, dead.held.who.settings, world.terms, world.calls)
     return put(world, move.rank, driver.started(again))
 
 

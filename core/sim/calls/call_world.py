@@ -13,7 +13,7 @@ from ...caller import HELPING_ABOVE, HELPING_PATIENCE_S, Terms, signature
 from ...inprocess import Call, Event
 from ...inprocess import Settings as CallSettings
 from ...inprocess.words import Deadline, How, Outcome, Raised, Span
-from ...rendezvous import Held, Limits, Proposal, RendezvousState, Settings, Write
+from ...rendezvous import Held, Limits, Proposal, RendezvousState, Settings, Who, Write
 from ...rendezvous.agenda import Agenda
 from ...rendezvous.state import NODES_MAX
 from ...values import evolve, frozen
@@ -205,7 +205,7 @@ def born(
     """Return a rank whose process has just started."""
     node = Node(slot, incarnation)
     nonce = Life(str(node))  # no two ranks begin the same life
-    return Rank(node, Held(node, profile, settings, nonce, policy=partial(signature, terms)), Call(calls))
+    return Rank(node, Held(Who(node, profile, settings, nonce, policy=partial(signature, terms))), Call(calls))
 
 
 FIRST_CALL_S = 90.0

@@ -42,7 +42,7 @@ from .register import When, answer, asked, landed, lands
 
 def started(rank: Rank) -> Rank:
     call, commands = begin(rank.call)
-    return evolve(rank, call=call, agenda=reduce(partial(_submitted, rank.held.profile), commands, rank.agenda))
+    return evolve(rank, call=call, agenda=reduce(partial(_submitted, rank.held.who.profile), commands, rank.agenda))
 
 
 def _submitted(profile: Profile, agenda: Agenda, command: Command) -> Agenda:
@@ -104,7 +104,7 @@ def _carried_out(world: World, place: int, command: Command, note: Note) -> Worl
     rank = world.ranks[place]
     match command:
         case Join() | words.End() | MarkDone() | MarkReserve() | words.Leave() | Close():
-            return changed(world, place, agenda=_submitted(rank.held.profile, rank.agenda, command))
+            return changed(world, place, agenda=_submitted(rank.held.who.profile, rank.agenda, command))
         case Record():
             return world  # records are no part of the register
         case Run(span, token):
@@ -149,7 +149,7 @@ def asks(world: World, move: Move, note: Note, when: When = When.NOW) -> World:
         note("restored over a forming job" if before else "restored by a rank")
     elif after is not before and after is not None:
         _told_of(before.round if before else 0, world, note)
-        if before and rank.held.settings.replace_timeout and _replaced(before, after):
+        if before and rank.held.who.settings.replace_timeout and _replaced(before, after):
             note("replaced in time")
     world = put(world, move.rank, rank)
     return posted(world, move.rank, event) if event else world

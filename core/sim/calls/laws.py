@@ -239,7 +239,7 @@ def is_kept(register: RendezvousState, rank: Rank) -> bool:
     """Return True if this rank was killed, or has left to be replaced, and its place is to be kept for its replacement."""
     seat = register.seats.get(rank.node)
     goes = rank.call.leaving is not None and not (rank.call.replaced and rank.call.leaving in REPLACED)
-    waits = rank.monitor and not rank.alive and not goes and rank.held.settings.replace_timeout > 0
+    waits = rank.monitor and not rank.alive and not goes and rank.held.who.settings.replace_timeout > 0
     if not waits or seat is None:
         return False
     return seat.status is Status.EXPECTED or (seat.status is Status.IN and register.complete)

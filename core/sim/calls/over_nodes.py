@@ -177,7 +177,12 @@ class OverNodes:
         self.seen["a rank starts again"] += 1
         slot, incarnation = dead.node
         again = born(
-            slot, incarnation + 1, dead.held.settings, calls.terms, calls.calls, _of_party(Party(str(process.node), 1))
+            slot,
+            incarnation + 1,
+            dead.held.who.settings,
+            calls.terms,
+            calls.calls,
+            _of_party(Party(str(process.node), 1)),
         )
         self.registers[home.generation] = put(calls, home.place, driver.started(again))
         self._stirs()

@@ -144,7 +144,7 @@ def _shown(held: Held, register: RendezvousState | None, at: float) -> Held:
     return saw(held, register, 0.0, at)
 
 
-KEPT = ("nonce", "profile", "mine", "ran", "done_in", "reserve_in", "owed")
+KEPT = ("who", "mine", "ran", "done_in", "reserve_in", "owed")
 
 
 def _kept(before: Held, after: Held) -> Held:
@@ -168,7 +168,7 @@ def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[Wo
 
 def _began(rank: Rank, write: Write) -> Rank:
     """Return the rank after it was shown what it wrote. One that has begun a life begins another one with the next nonce."""
-    begun = write.state.life.nonce == rank.held.nonce.nonce
+    begun = write.state.life.nonce == rank.held.who.nonce.nonce
     return evolve(rank, held=_kept(rank.held, _shown(rank.held, write.state, 0.0))) if begun else rank
 
 
@@ -216,8 +216,8 @@ def declared(world: World, rank: Rank, waited: bool) -> Edit | None:
     """Return what the monitor of a dead rank writes next; None if it waits for a replacement. Nobody replaces a rank that
     leaves for good."""
     kept = not rank.alive and (rank.call.replaced or not rank.call.leaving)
-    settings = rank.held.settings if kept else evolve(rank.held.settings, replace_timeout=0.0)
-    held = evolve(rank.held, state=world.register, settings=settings)
+    settings = rank.held.who.settings if kept else evolve(rank.held.who.settings, replace_timeout=0.0)
+    held = evolve(rank.held, state=world.register, who=evolve(rank.held.who, settings=settings))
     operation = Operation(declare_dead, LONG_AGO if waited else 0.0, math.inf)
     action = declare_dead(context(operation, held, 0.0), math.inf)
     return action if isinstance(action, End | Evict) else None

@@ -128,7 +128,7 @@ def test_workers_are_started_before_the_account_takes_what_waits_for_it(monkeypa
 
 
 def test_an_agent_that_has_not_begun_has_no_time() -> None:
-    beside = NodeTime(Written(started().a.header), lambda: Group(started().a.held.node))
+    beside = NodeTime(Written(started().a.header), lambda: Group(started().a.held.who.node))
     assert beside.totals(1_000.0) is None
 
 

@@ -57,6 +57,7 @@ from elastic.core.rendezvous import (
     Submitted,
     Token,
     Wait,
+    Who,
     Woke,
     Write,
     apply,
@@ -661,7 +662,7 @@ def stepping(
 ) -> Iterator[tuple[RendezvousLoop, SimpleQueue[Step]]]:
     """A loop whose stall detector goes by that clock too."""
     clock, steps = Ticking(), SimpleQueue[Step]()
-    held = Held(node("a"), profile("a"), settings, Life("life"))
+    held = Held(Who(node("a"), profile("a"), settings, Life("life")))
     loop = RendezvousLoop(
         Slow(house.backend, plan, clock, here),
         held,
@@ -759,7 +760,7 @@ def test_what_was_to_be_done_at_a_time_that_has_passed_is_done_at_once(house: Ho
         if isinstance(ask, Pause):
             clock.at = ask.until + 1.0
 
-    held = Held(node("a"), profile("a"), ALONE, Life("life"))
+    held = Held(Who(node("a"), profile("a"), ALONE, Life("life")))
     loop = RendezvousLoop(Planned(house.backend, plan), held, clock, lambda notice: None, escapes, took)
     loop.submit(Request(handlers.join))
     loop.start()
@@ -817,7 +818,7 @@ def test_stopping_is_prompt_in_every_state(
 def test_what_the_agent_says_is_heard_before_what_a_link_or_a_store_tells(house: House) -> None:
     """A loop that stood still hears of its worker's failure before it may end the round for a newcomer."""
     heard: list[Input] = []
-    held = Held(node("a"), profile("a"), ALONE, Life("lifea"))
+    held = Held(Who(node("a"), profile("a"), ALONE, Life("lifea")))
     loop = RendezvousLoop(
         house.backend, held, SystemClock(), lambda notice: None, escapes, lambda step, fed, *of: heard.append(fed)
     )
@@ -838,7 +839,7 @@ def test_an_error_that_nobody_foresaw_in_a_thread_of_it_is_told(house: House, qu
 
     plan, errors = Plan(), SimpleQueue[BaseException]()
     plan.next(question, slip)
-    held = Held(node("a"), profile("a"), ALONE, Life("lifea"))
+    held = Held(Who(node("a"), profile("a"), ALONE, Life("lifea")))
     loop = RendezvousLoop(Planned(house.backend, plan), held, SystemClock(), lambda notice: None, errors.put)
     loop.start()
     try:

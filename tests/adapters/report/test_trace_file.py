@@ -11,11 +11,10 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
-from attrs import evolve
 from processes import comes_true
 from replays import complaints, replays
 from traced import PAIR, finished, lines
-from worlds import LIFE, node, profile
+from worlds import LIFE, but, node, profile
 
 from elastic.adapters.agent.agent import Agent
 from elastic.adapters.clock import SystemClock
@@ -27,13 +26,13 @@ from elastic.adapters.store.memory_store import MemoryBackend, MemoryStore
 from elastic.core import group, rendezvous
 from elastic.core.inprocess import Call, Settings, transition
 from elastic.core.inprocess.words import Join
-from elastic.core.rendezvous import Held, Input, Pause, Silent, step
+from elastic.core.rendezvous import Held, Input, Pause, Silent, Who, step
 from elastic.core.trace.lines import CUT, entries, traces
 from elastic.core.trace.steps import STEPS, Asked, Calling, CallStepped, Trace
 from elastic.core.world import Ending, Verdict
 
 CLOCK = SystemClock()
-HELD = Held(node("a"), profile("a"), PAIR, LIFE)
+HELD = Held(Who(node("a"), profile("a"), PAIR, LIFE))
 TIMEOUT_S = 60.0
 
 
@@ -64,7 +63,7 @@ def test_what_is_taken_is_written_behind_a_header(tmp_path: Path, lost: SimpleQu
     (trace,) = read(tmp_path / "t")
     header = trace.header
     assert trace.steps == (Asked(*silence(7.0)),)
-    assert (header.node, header.profile, header.rendezvous, header.nonce) == (HELD.node, HELD.profile, PAIR, LIFE)
+    assert Who(header.node, header.profile, header.rendezvous, header.nonce) == HELD.who
     assert header.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert header.host == os.uname().nodename
 
@@ -187,7 +186,7 @@ def test_in_a_directory_each_node_has_a_file_of_its_own(
     folder = tmp_path / "traces"
     if there:
         folder.mkdir()
-    for held in (HELD, evolve(HELD, node=node("10.0.0.1/ab#7"))):
+    for held in (HELD, but(HELD, node=node("10.0.0.1/ab#7"))):
         begun(str(folder) + ("" if there else "/"), lost, held).end()
         there = True
     assert sorted(file.name for file in folder.iterdir()) == ["10.0.0.1_ab_7.ndjson", "a_1.ndjson"]

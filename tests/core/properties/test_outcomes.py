@@ -10,7 +10,20 @@ from typing import Any
 import pytest
 from attrs import evolve
 from groups import FAIL, FENCED, RUN, beat, exited, led, noticed, over, ready
-from worlds import arrived, edited, heard, holding, node, nodes, profile, register, reseated, running, with_one_aside
+from worlds import (
+    arrived,
+    but,
+    edited,
+    heard,
+    holding,
+    node,
+    nodes,
+    profile,
+    register,
+    reseated,
+    running,
+    with_one_aside,
+)
 
 from elastic.core.group import Alone, Group, Phase, begin, transition
 from elastic.core.group import Settings as GroupSettings
@@ -143,7 +156,7 @@ def test_a_spare_gives_up_a_store_that_is_silent_for_the_time_of_a_join() -> Non
 def test_the_time_of_a_join_begins_again_when_the_node_joins_again() -> None:
     stopping = led(*FAIL, exited(1, -15))
     again = Stepped(stopping, GroupReaped(500.0), *transition(stopping, GroupReaped(500.0)), 500.0)
-    held = evolve(gives_up(700.0).held, node=stopping.node)
+    held = but(gives_up(700.0).held, node=stopping.node)
     began = Began(stopping.node, 0.0)
     assert broken(began, again, evolve(gives_up(1_100.0), held=held)) is None
     assert broken(began, again, evolve(gives_up(700.0), held=held)) == "L7"
@@ -181,7 +194,7 @@ def refused(state: RendezvousState | None, why: Why, settings: Settings | None =
 def beside(program: str) -> GaveUp:
     """Return the refusal of a node that runs other.py because of one that runs this."""
     it = refused(seated_with(program), Why.PROGRAM)
-    return evolve(it, held=evolve(it.held, profile=evolve(it.held.profile, program="other.py")))
+    return evolve(it, held=but(it.held, profile=evolve(it.held.who.profile, program="other.py")))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +222,7 @@ def test_a_node_leaves_as_unfit_exactly_if_it_has_failed_too_often() -> None:
     held = evolve(holding("a", running("b c"), settings), failed_at=(1.0, 2.0))
     right = GaveUp(held, join, Why.UNFIT, 3.0, 3.0)
     assert broken(right) is None
-    for wrong in (evolve(held, failed_at=(1.0, 62.0)), evolve(held, settings=Settings())):
+    for wrong in (evolve(held, failed_at=(1.0, 62.0)), but(held, settings=Settings())):
         assert broken(evolve(right, held=wrong)) == "O2"
     assert broken(Decided(held, Arrive(profile("a")), 3.0)) == "O2"
 
@@ -450,7 +463,7 @@ def test_O17_a_chore_is_left_to_the_coordinator_for_a_while(who: str, state: Ren
     held = holding(who, state, SPANS)
     assert broken(Holds(held, 1.0), Decided(held, edit, 10.5)) == "O17"
     assert broken(Holds(held, 1.0), Decided(held, edit, 10.6)) is None
-    silent = Sightings({other: Sighting(1, 4.0) for other in state.present if other != held.node}, 9.9)
+    silent = Sightings({other: Sighting(1, 4.0) for other in state.present if other != held.who.node}, 9.9)
     assert broken(Holds(held, 1.0), Decided(evolve(held, sightings=silent), edit, 10.0)) is None
 
 
@@ -719,7 +732,7 @@ def barred(why: Why, its: Profile, mine: Profile) -> tuple[GaveUp, Decided]:
     state = running("a", "1")
     state = evolve(state, seats={node("a"): evolve(state.seats[node("a")], profile=its)})
     settings = Settings(state.limits, same_program=Comparison.ARGUMENTS)
-    held = evolve(holding("c", state, settings), profile=mine)
+    held = but(holding("c", state, settings), profile=mine)
     return GaveUp(held, join, why, 1.0, 1.0), Decided(held, Arrive(mine), 1.0)
 
 

@@ -207,7 +207,7 @@ def completed(round: int, line: str, *seated: tuple[str, str, str], latest: str 
     """
     said = {
         name: evolve(
-            holding(name, None).profile,
+            holding(name, None).who.profile,
             labels=(place_label((int(place),)), *((("rack", rack), rank_policy_label(("rack",))) if rack else ())),
         )
         for name, place, rack in seated

@@ -212,7 +212,7 @@ def test_O15_a_cool_down_is_twice_as_long_as_the_last() -> None:
 def test_O15_a_node_that_is_to_leave_does_not_come_back_and_leaves_when_all_others_are_there() -> None:
     waits = WORLDS[3]
     alone = arrived(waits, "b")
-    back = Decided(counts(waits, LEAVES_SOON), Arrive(holding("a", None).profile), 31.0)
+    back = Decided(counts(waits, LEAVES_SOON), Arrive(holding("a", None).who.profile), 31.0)
     assert judged(*SEEN[:4], last=back) == "O15"
     assert judged(*SEEN[:2], last=evolve(back, held=counts(WORLDS[1], LEAVES_SOON))) == ""
     assert judged(*SEEN[:4], last=evolve(back, held=counts(waits))) == ""

@@ -71,10 +71,10 @@ CANCEL = Close(Verdict(Ending.CANCELLED, 0, A, Why.ASKED))
 @pytest.mark.parametrize(
     ("fact", "laws"),
     [
-        (wrote(None, "a", Arrive(holding("a", None).profile)), {*ON_OPEN, "R2", "R9"}),
+        (wrote(None, "a", Arrive(holding("a", None).who.profile)), {*ON_OPEN, "R2", "R9"}),
         (wrote(arrived(register("2:3"), "a b"), "a", Complete(0)), {*ON_COMPLETE, "R2", "S5", "S20"}),
         (
-            wrote(arrived(register("2"), "a"), "b", Arrive(holding("b", None).profile)),
+            wrote(arrived(register("2"), "a"), "b", Arrive(holding("b", None).who.profile)),
             {*ON_COMPLETE, "R2", "S5", "V6", "S20"},
         ),
         (wrote(TWO, "a", Done(0)), {*ON_COMPLETE, "S1", "S5", "S14b"}),
@@ -85,8 +85,8 @@ CANCEL = Close(Verdict(Ending.CANCELLED, 0, A, Why.ASKED))
         (wrote(TWO, "a", Evict(frozenset({B}))), {*(ON_END - {"S5"}), "V8", "B8"}),
         (wrote(arrived(TWO, "c"), "a", End(0, Why.UPSCALE)), {*ON_END, "V9", "V12"}),
         (wrote(OPEN, "a", Evict(frozenset({B}))), {*ON_OPEN, "V7", "B2", "B8"}),
-        (wrote(arrived(running("a b"), "c"), "d", Arrive(holding("d", None).profile)), {*ON_COMPLETE, "S1", "S5"}),
-        (wrote(TWO, "b#2", Arrive(holding("b#2", None).profile)), {*ON_END, "S8", "V8", "B8"}),
+        (wrote(arrived(running("a b"), "c"), "d", Arrive(holding("d", None).who.profile)), {*ON_COMPLETE, "S1", "S5"}),
+        (wrote(TWO, "b#2", Arrive(holding("b#2", None).who.profile)), {*ON_END, "S8", "V8", "B8"}),
         (wrote(arrived(register("2:3"), "a b"), "c", Leave()), {*ON_OPEN, "R2", "S5", "V11"}),
         (wrote(BEGUN, "b", Together({B: ENTERS})), {*ON_OPEN, "R2", "S5", "S19"}),
         (wrote(OPEN, "a", Together({A: BACK})), {*ON_OPEN, "S5", "B4"}),
@@ -109,13 +109,13 @@ def test_a_write_arms_what_speaks_of_it(fact: Wrote, laws: set[str]) -> None:
 
 def test_a_write_over_the_budget_and_one_of_a_policy_arm_what_speaks_of_them() -> None:
     over = edited(running("a b"), "a", End(0, Why.FAILED))
-    assert "B1" in armed(wrote(over, "a", Arrive(holding("a", None).profile)))
+    assert "B1" in armed(wrote(over, "a", Arrive(holding("a", None).who.profile)))
     last = arrived(over, "a")
-    assert {"B3", "S10"} <= armed(wrote(last, "b", Arrive(holding("b", None).profile)))
+    assert {"B3", "S10"} <= armed(wrote(last, "b", Arrive(holding("b", None).who.profile)))
     signed = evolve(TWO, policy="abc")
     assert "V13" in armed(wrote(signed, "a", Done(0)))
     waits = edited(arrived(running("a b", restarts=1), "c"), "a", End(0, Why.FAILED))
-    assert "V4" in armed(wrote(waits, "a", Arrive(holding("a", None).profile)))
+    assert "V4" in armed(wrote(waits, "a", Arrive(holding("a", None).who.profile)))
 
 
 def test_a_restore_arms_what_speaks_of_it() -> None:

@@ -17,7 +17,7 @@ from elastic.core.world import Why
 
 FIVE = running("a b c d e", "2:6:2", 9)
 """a to d run, e is over the last whole unit."""
-SHORT = edited(arrived(edited(FIVE, "a", Evict(nodes("b c"))), "a"), "d", Arrive(holding("d", None).profile))
+SHORT = edited(arrived(edited(FIVE, "a", Evict(nodes("b c"))), "a"), "d", Arrive(holding("d", None).who.profile))
 """a and d, which ran before, and e waits."""
 
 
@@ -43,7 +43,7 @@ def swapped(state: RendezvousState, member: str, spare: str) -> RendezvousState:
 
 def test_V23_who_ran_before_is_left_out_for_a_newcomer() -> None:
     judge, before = Judge(stayed=nodes("a d")), arrived(edited(FIVE, "a", Evict(nodes("b c"))), "a")
-    fact = Wrote(node("d"), before, Arrive(holding("d", None).profile), SHORT)
+    fact = Wrote(node("d"), before, Arrive(holding("d", None).who.profile), SHORT)
     assert findings(fact, judge) == set()
     assert findings(evolve(fact, after=swapped(SHORT, "d", "e")), judge) == {"V23"}
 
@@ -53,8 +53,8 @@ def test_V23_says_nothing_of_who_had_lost_its_seat() -> None:
     judge, state = Judge(), arrived(register("2:6:2", 9), "a b c d")
     facts = [wrote(state, "a", Complete(0))]
     facts.append(wrote(facts[-1].after, "a", Evict(nodes("b"))))
-    facts.append(wrote(facts[-1].after, "e", Arrive(holding("e", None).profile)))
-    facts.append(wrote(facts[-1].after, "b", Arrive(holding("b", None).profile)))
+    facts.append(wrote(facts[-1].after, "e", Arrive(holding("e", None).who.profile)))
+    facts.append(wrote(facts[-1].after, "b", Arrive(holding("b", None).who.profile)))
     for fact in facts:
         judge.saw(fact)
     assert judge.stayed == nodes("a c d")
@@ -63,12 +63,12 @@ def test_V23_says_nothing_of_who_had_lost_its_seat() -> None:
 def test_nobody_has_stayed_in_an_open_round_that_is_restored() -> None:
     judge, opened = Judge(), edited(FIVE, "a", Evict(nodes("b")))
     judge.saw(wrote(FIVE, "a", Evict(nodes("b"))))
-    judge.saw(wrote(opened, "a", Arrive(holding("a", None).profile)))
+    judge.saw(wrote(opened, "a", Arrive(holding("a", None).who.profile)))
     judge.stayed = frozenset(nodes("a c"))
     deed = Restore(opened, "again")
     judge.saw(Wrote(node("a"), None, deed, restored(deed, None)))
     assert judge.stayed == frozenset()
-    judge.saw(wrote(FIVE, "f", Arrive(holding("f", None).profile)))
+    judge.saw(wrote(FIVE, "f", Arrive(holding("f", None).who.profile)))
     assert judge.stayed == nodes("a b c d")
 
 
@@ -92,7 +92,7 @@ def test_L6_a_node_that_makes_a_unit_with_others_is_no_spare() -> None:
 
 def test_V6_the_participants_over_the_last_unit_count_towards_the_target() -> None:
     before = arrived(edited(running("a b c d", "2:6:2", 9), "a", Evict(nodes("b"))), "a c")
-    assert findings(wrote(before, "d", Arrive(holding("d", None).profile))) == set()
+    assert findings(wrote(before, "d", Arrive(holding("d", None).who.profile))) == set()
 
 
 # --- segments

@@ -15,7 +15,7 @@ from elastic.core.rendezvous.operations import operation
 from elastic.core.world import Ending, Verdict, Why
 
 HELD = holding("a", running())
-CLOSED = Verdict(Ending.CANCELLED, 0, HELD.node, Why.ASKED)
+CLOSED = Verdict(Ending.CANCELLED, 0, HELD.who.node, Why.ASKED)
 
 
 def about(handler: Handler, *items: Request | Errand, watching: bool = False) -> Agenda:
@@ -109,7 +109,7 @@ def test_requests_begin_in_their_order_with_their_reason_and_deadline() -> None:
     agenda, held = answered(agenda, held, Settled())
     agenda, held, _ = begun(agenda, held, 4.0, 0.0)
     assert under_way(agenda) is join
-    assert held.profile == profile("a", 7)
+    assert held.who.profile == profile("a", 7)
 
 
 def test_an_errand_is_the_shells_to_do() -> None:

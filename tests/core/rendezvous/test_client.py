@@ -59,6 +59,7 @@ from elastic.core.rendezvous import (
     Told,
     Unknown,
     Wait,
+    Who,
     Woke,
     Write,
     apply,
@@ -89,7 +90,7 @@ def fed(client: Client, *inputs: Input, at: float = 1.0) -> tuple[Client, Ask | 
 
 
 def newborn(settings: Settings = PAIR) -> Client:
-    return Client(Held(node("a"), profile("a"), settings, Life("life a")))
+    return Client(Held(Who(node("a"), profile("a"), settings, Life("life a"))))
 
 
 def joining(settings: Settings = PAIR) -> Client:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 from attrs import evolve
-from worlds import anew, arrived, edited, holding, node, operation, profile, register, running, seats
+from worlds import anew, arrived, but, edited, holding, node, operation, profile, register, running, seats
 
 from elastic.core.rendezvous import (
     Arrive,
@@ -88,14 +88,14 @@ def test_who_enters_a_later_round_proposes_only_if_its_party_is_many() -> None:
     state = edited(running("a", size="1:100"), "a", End(0, Why.FAILED))
     settings = Settings(state.limits, helping_above=2)
     for size, asks in ((2, Write), (3, Propose)):
-        held = evolve(holding("b", state, settings), profile=evolve(profile("b"), party=Party("n", size)))
+        held = but(holding("b", state, settings), profile=evolve(profile("b"), party=Party("n", size)))
         assert type(turn(operation(join), held, 0.0)) is asks
 
 
 def test_of_a_party_that_is_larger_than_the_room_as_many_enter_as_there_is_room_for() -> None:
     state = edited(running("a", size="1:4"), "a", End(0, Why.FAILED))
     settings = Settings(state.limits, helping_above=3)
-    held = evolve(holding("b", state, settings), profile=evolve(profile("b"), party=Party("n", 9)))
+    held = but(holding("b", state, settings), profile=evolve(profile("b"), party=Party("n", 9)))
     assert context(operation(join), held, 0.0).entrants == state.room == 3
     assert isinstance(turn(operation(join), held, 0.0), Write)
 
@@ -414,7 +414,7 @@ def test_who_has_proposed_to_enter_writes_no_arrival_beside_it() -> None:
 
 
 def test_with_another_profile_the_proposal_to_enter_is_made_anew() -> None:
-    held = evolve(entering("b", 1), profile=profile("b", 4711))
+    held = but(entering("b", 1), profile=profile("b", 4711))
     assert joins(held) == Propose(Proposal(ERA, Arrive(profile("b", 4711)), enters=True))
 
 
@@ -434,12 +434,12 @@ def test_a_round_that_is_complete_ends_all_proposals_to_enter() -> None:
 def test_who_is_refused_does_not_enter(why: Why) -> None:
     state, held = OPEN, entering("b", 5)
     if why is Why.LIMITS:
-        held = evolve(held, settings=evolve(MANY, limits=Limits(2, 6)))
+        held = but(held, settings=evolve(MANY, limits=Limits(2, 6)))
     elif why is Why.SUPERSEDED:
         state, held = arrived(OPEN, "b#2"), joined(held, WorldId(Life("earlier"), 0))
     else:
         state = edited(OPEN, "c", Arrive(evolve(profile("c"), program="eval.py")))
-        held = evolve(held, profile=evolve(profile("b"), program="train.py"))
+        held = but(held, profile=evolve(profile("b"), program="train.py"))
     ask = joins(saw(held, state, 0.1, 0.1), now=0.1)
     assert isinstance(ask, Raise) and ask.failure.why is why
 

@@ -47,6 +47,7 @@ from elastic.core.rendezvous import (
     Status,
     Sync,
     Violation,
+    Who,
     end,
     join,
     leave,
@@ -384,7 +385,7 @@ def test_a_node_counts_how_often_it_was_set_aside() -> None:
     assert held.asides == 1
     again = shown(held, edited(ASIDE, "a", End(1, Why.FENCED)), 2.0)
     assert again.asides == 1 and shown(holding("a", THREE), ASIDE, 1.0).asides == 0
-    assert saw(Held(node("b"), profile("b"), settings(THREE.limits), Life("x")), ASIDE, 0.0, 0.0).asides == 1
+    assert saw(Held(Who(node("b"), profile("b"), settings(THREE.limits), Life("x"))), ASIDE, 0.0, 0.0).asides == 1
     assert context_of(again).failing == Failing(1)
     assert shown(evolve(of_b(THREE), asides=1), ASIDE, 1.0).asides == 2
 

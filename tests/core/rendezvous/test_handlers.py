@@ -11,6 +11,7 @@ from worlds import (
     action,
     anew,
     arrived,
+    but,
     edited,
     heard,
     holding,
@@ -159,14 +160,14 @@ def seated_with(program: str, role: str = "default") -> RendezvousState:
 
 
 def test_join_with_a_program_of_another_name_is_refused_within_one_role() -> None:
-    other = evolve(holding("c", seated_with("train.py")), profile=runs("c", "eval.py"))
+    other = but(holding("c", seated_with("train.py")), profile=runs("c", "eval.py"))
     assert action(join, other) == Fail(Why.PROGRAM)
-    same = evolve(other, profile=runs("c", "train.py"))
-    assert action(join, same) == Arrive(same.profile)
+    same = but(other, profile=runs("c", "train.py"))
+    assert action(join, same) == Arrive(same.who.profile)
     for role in ("a role", "evaluator"):
-        elsewhere = evolve(other, profile=runs("c", "eval.py", role))
-        assert action(join, elsewhere) == Arrive(elsewhere.profile)
-    assert action(join, evolve(other, profile=runs("c", "eval.py", anew("default")))) == Fail(Why.PROGRAM)
+        elsewhere = but(other, profile=runs("c", "eval.py", role))
+        assert action(join, elsewhere) == Arrive(elsewhere.who.profile)
+    assert action(join, but(other, profile=runs("c", "eval.py", anew("default")))) == Fail(Why.PROGRAM)
 
 
 def beside(its: Profile, mine: Profile, status: Status = Status.IN) -> Held:
@@ -174,7 +175,7 @@ def beside(its: Profile, mine: Profile, status: Status = Status.IN) -> Held:
     state = arrived(register("1:4"), "a")
     (seat,) = state.seats.values()
     state = evolve(state, seats={node("a"): evolve(seat, profile=its, status=status)})
-    return evolve(holding("c", state), profile=mine)
+    return but(holding("c", state), profile=mine)
 
 
 def on_host(host: str, address: str) -> Profile:
@@ -188,7 +189,7 @@ def with_other_arguments(
     state = running(who, size)
     seats = {each: evolve(seat, profile=with_arguments("1f", "default")) for each, seat in state.seats.items()}
     held = holding("c", evolve(state, seats=seats), Settings(state.limits, same_program=compares))
-    return seen_silent(evolve(held, profile=with_arguments(arguments, role)), "", who, until=10.0)
+    return seen_silent(but(held, profile=with_arguments(arguments, role)), "", who, until=10.0)
 
 
 def test_join_with_other_arguments_is_refused_where_the_job_has_no_seat_for_it() -> None:
@@ -217,7 +218,7 @@ def test_other_arguments_keep_nobody_out_who_had_a_place_there() -> None:
         evolve(held, mine=held.state.world_id),
         evolve(held, spare_at=1.0),
         evolve(held, returns=True),
-        evolve(held, node=node("b#2")),
+        but(held, node=node("b#2")),
     )
     for each in had:
         assert action(join, each, now=10.0) != Fail(Why.ARGUMENTS)
@@ -229,14 +230,14 @@ def test_join_with_other_arguments_is_taken_while_the_job_has_a_seat_for_it() ->
         seats = {node("a"): evolve(state.seats[node("a")], profile=with_arguments("1f", "default"))}
         settings = Settings(state.limits, same_program=Comparison.ARGUMENTS)
         held = holding("c", evolve(state, seats=seats), settings)
-        assert isinstance(action(join, evolve(held, profile=with_arguments("2e", "default"))), Arrive)
+        assert isinstance(action(join, but(held, profile=with_arguments("2e", "default"))), Arrive)
 
 
 def test_join_with_other_arguments_is_refused_by_a_job_of_one_node_that_forms() -> None:
     opened = edited(running("a", "1", restarts=1), "a", End(0, Why.FAILED))
     seats = {node("a"): evolve(opened.seats[node("a")], profile=with_arguments("1f", "default"))}
     settings = Settings(opened.limits, same_program=Comparison.ARGUMENTS)
-    held = evolve(holding("c", evolve(opened, seats=seats), settings), profile=with_arguments("2e", "default"))
+    held = but(holding("c", evolve(opened, seats=seats), settings), profile=with_arguments("2e", "default"))
     assert action(join, seen_silent(held, "", "a", until=10.0), now=10.0) == Fail(Why.ARGUMENTS)
 
 
@@ -251,7 +252,7 @@ NUMBER = "10.0.0.7"
 def test_join_with_a_loopback_address_between_two_hosts_is_refused(local: str) -> None:
     def decided(its: Profile, mine: Profile, status: Status = Status.IN, leased: bool = False) -> Action:
         held = beside(its, mine, status)
-        held = evolve(held, settings=evolve(held.settings, leased=leased))
+        held = but(held, settings=evolve(held.who.settings, leased=leased))
         return action(join, seen_silent(held, "", "a", until=15.0), now=15.0)
 
     theirs = on_host("gpu-01", local), on_host("gpu-01", NUMBER)
@@ -273,28 +274,28 @@ def test_a_node_with_a_loopback_address_keeps_other_hosts_out_if_it_lives_two_tt
 
 
 def test_a_later_start_of_a_slot_may_be_on_another_host() -> None:
-    held = evolve(beside(on_host("gpu-01", "localhost"), on_host("gpu-02", NUMBER)), node=node("a#2"))
+    held = but(beside(on_host("gpu-01", "localhost"), on_host("gpu-02", NUMBER)), node=node("a#2"))
     assert isinstance(action(join, held), Arrive)
 
 
 def test_join_with_a_program_of_another_name_is_taken_where_nobody_compares() -> None:
-    allowed = evolve(holding("c", seated_with("train.py")).settings, same_program=Comparison.NONE)
+    allowed = evolve(holding("c", seated_with("train.py")).who.settings, same_program=Comparison.NONE)
     for held in (
-        evolve(holding("c", seated_with("train.py")), profile=runs("c", "eval.py"), settings=allowed),
-        evolve(holding("c", seated_with("")), profile=runs("c", "eval.py")),
+        but(holding("c", seated_with("train.py")), profile=runs("c", "eval.py"), settings=allowed),
+        but(holding("c", seated_with("")), profile=runs("c", "eval.py")),
         holding("c", seated_with("train.py")),
     ):
-        assert action(join, held) == Arrive(held.profile)
+        assert action(join, held) == Arrive(held.who.profile)
 
 
 def test_join_is_not_refused_for_a_node_that_has_gone_or_for_an_earlier_start_of_its_own() -> None:
-    again = evolve(holding("a#2", seated_with("train.py")), profile=runs("a#2", "eval.py"))
-    assert action(join, again) == Arrive(again.profile)
+    again = but(holding("a#2", seated_with("train.py")), profile=runs("a#2", "eval.py"))
+    assert action(join, again) == Arrive(again.who.profile)
     state = seated_with("train.py")
     (seat,) = state.seats.values()
     gone = evolve(state, seats={node("a"): evolve(seat, status=Status.ABSENT)})
-    held = evolve(holding("c", gone), profile=runs("c", "eval.py"))
-    assert action(join, held) == Arrive(held.profile)
+    held = but(holding("c", gone), profile=runs("c", "eval.py"))
+    assert action(join, held) == Arrive(held.who.profile)
 
 
 @pytest.mark.parametrize("seated", ["a#2", "a#2 b"])

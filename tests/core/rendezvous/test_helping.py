@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 from attrs import evolve
-from worlds import arrived, edited, holding, node, operation, profile, register, running, seats
+from worlds import arrived, but, edited, holding, node, operation, profile, register, running, seats
 
 from elastic.core.rendezvous import (
     Arrive,
@@ -208,7 +208,7 @@ def test_who_proposed_leaves_it_to_the_last_for_as_long_as_its_patience_lasts() 
 
 def test_patience_with_proposals_may_be_shorter_than_with_chores() -> None:
     hasty = evolve(HELPED, helping_patience=0.02)
-    asked = joins(evolve(proposing("b", 1, at=5.0), settings=hasty, sightings=_awake("b")), now=5.0)
+    asked = joins(but(proposing("b", 1, at=5.0), settings=hasty, sightings=_awake("b")), now=5.0)
     assert isinstance(asked, Wait) and asked.until == pytest.approx(5.025)
 
 
@@ -280,7 +280,7 @@ def test_in_another_era_the_proposal_is_made_anew() -> None:
 
 
 def test_with_something_else_to_say_the_proposal_is_made_anew() -> None:
-    held = evolve(proposing("d", 4), profile=profile("d", 4711))
+    held = but(proposing("d", 4), profile=profile("d", 4711))
     assert joins(held) == Propose(Proposal(ERA, Arrive(profile("d", 4711))))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from worlds import LIFE, action, arrived, edited, heard, holding, name, node, nodes, profile, register, running
+from worlds import LIFE, action, arrived, but, edited, heard, holding, name, node, nodes, profile, register, running
 
 from elastic.core.rendezvous import (
     Arrive,
@@ -271,7 +271,7 @@ def test_evidence_counts_while_my_own_heartbeat_was_acknowledged_within_two_inte
     held = told(A_HOLDS, SUSPECT, GONE, beaten_at=8.0)
     assert [are_dead(held, 10.0), are_dead(held, 10.01)] == ["b", ""]
     assert are_dead(told(A_HOLDS, SUSPECT, GONE, beaten_at=None)) == ""
-    slow = evolve(A_HOLDS, settings=evolve(A_HOLDS.settings, keep_alive_interval=3.0))
+    slow = but(A_HOLDS, settings=evolve(A_HOLDS.who.settings, keep_alive_interval=3.0))
     held = told(slow, SUSPECT, GONE, beaten_at=4.0)
     assert [are_dead(held, 10.0), are_dead(held, 10.01)] == ["b", ""]
 
@@ -355,7 +355,7 @@ def test_evidence_evicts_in_an_open_round_too() -> None:
 
 
 def test_a_node_reads_the_heartbeats_of_its_suspects_beside_the_coordinators() -> None:
-    watches = begin(watch, A_HOLDS.settings, 10.0, 0.0)
+    watches = begin(watch, A_HOLDS.who.settings, 10.0, 0.0)
     quiet = heard(holding("c", ABC, ran=0), {node("a"): 1}, 10, 10)
     assert isinstance(turn(watches, quiet, 10.0), Wait)
     assert turn(watches, told(quiet, SUSPECT), 10.0) == Observe((node("a"), B))
@@ -391,7 +391,7 @@ def test_a_node_whose_arrival_may_have_landed_returns_without_a_port_too() -> No
 
 def watching(who: str = "a") -> Client:
     held = heard(holding(who, ABC, ran=0), {node("b"): 1, node("c"): 1}, 10, 10)
-    return Client(held, Agenda((), begin(watch, held.settings, 10.0, 0.0), watching=True))
+    return Client(held, Agenda((), begin(watch, held.who.settings, 10.0, 0.0), watching=True))
 
 
 def test_evidence_that_comes_while_nothing_is_asked_is_acted_upon_at_once() -> None:
@@ -416,4 +416,4 @@ def test_evidence_that_comes_while_a_question_is_out_counts_after_its_answer() -
 def test_a_member_that_has_left_keeps_no_node_whose_other_peers_are_dead() -> None:
     left = edited(edited(running("a b c"), "b", Done(0)), "b", Leave())
     held = evolve(holding("a", left, ran=0), suspects={node("c"): Suspect(1.0, is_gone=True)}, still_since=0.0)
-    assert stranded(held, held.settings.join_timeout) == (node("c"),)
+    assert stranded(held, held.who.settings.join_timeout) == (node("c"),)

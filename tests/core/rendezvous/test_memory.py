@@ -6,7 +6,7 @@ import math
 
 import pytest
 from attrs import evolve
-from worlds import LIFE, anew, arrived, edited, heard, holding, node, nodes, profile, register, running, seats
+from worlds import LIFE, anew, arrived, but, edited, heard, holding, node, nodes, profile, register, running, seats
 
 from elastic.core.rendezvous import (
     Close,
@@ -18,6 +18,7 @@ from elastic.core.rendezvous import (
     Restore,
     Settings,
     Token,
+    Who,
     introduced,
     joined,
     restored,
@@ -133,7 +134,7 @@ def test_reads_further_apart_than_two_heartbeats_start_afresh() -> None:
 
 def test_a_heartbeat_under_a_lease_need_not_move() -> None:
     held = holding("a", TWO)
-    leased = evolve(held, settings=evolve(held.settings, leased=True))
+    leased = but(held, settings=evolve(held.who.settings, leased=True))
     for second in range(5):
         held, leased = (heard(each, {node("b"): 1}, second, second) for each in (held, leased))
     assert held.sightings.silence(node("b")) == 4.0
@@ -327,7 +328,7 @@ def test_a_spares_time_starts_when_it_finds_room_not_when_it_began_to_wait() -> 
 
 def test_joined_and_introduced_are_remembered() -> None:
     held = introduced(joined(holding("a", ONE), WorldId(LIFE, 3)), profile("a", port=7))
-    assert (held.mine, held.profile.endpoint.port) == (WorldId(LIFE, 3), 7)
+    assert (held.mine, held.who.profile.endpoint.port) == (WorldId(LIFE, 3), 7)
     again = joined(held, WorldId(Life("again", 2), 3))
     assert again.mine == WorldId(Life("again", 2), 3)
     assert again.ran == {WorldId(LIFE, 3), again.mine}
@@ -361,9 +362,9 @@ def test_a_register_is_made_with_another_life_after_each_try_whose_outcome_is_un
     """Found by the simulator (S2): the first try may land in a store that has forgotten the life that it began."""
     held = unanswered(holding("a", None), None, 1.0)
     assert held.owed == Token(LIFE, 0)
-    assert held.nonce == Life("life/2")
-    assert unanswered(held, None, 2.0).nonce == Life("life/3")
-    assert unanswered(held, Token(LIFE, 3), 2.0).nonce == Life("life/2")
+    assert held.who.nonce == Life("life/2")
+    assert unanswered(held, None, 2.0).who.nonce == Life("life/3")
+    assert unanswered(held, Token(LIFE, 3), 2.0).who.nonce == Life("life/2")
 
 
 # --- another life
@@ -397,12 +398,7 @@ def test_what_counts_more_is_taken_over_and_the_old_life_is_forgotten(shown: Ren
     assert (held.owed, held.unsure_at, held.silent_since) == (None, None, None)
     assert (held.sightings.of, held.sightings.read_at) == ({}, None)
     assert (held.mine, held.ran, held.done_in) == (before.mine, before.ran, before.mine)
-    assert (held.node, held.profile, held.settings, held.nonce) == (
-        before.node,
-        before.profile,
-        before.settings,
-        before.nonce,
-    )
+    assert held.who == before.who
 
 
 def test_what_is_true_in_the_new_life_is_seen_from_now_on() -> None:
@@ -479,7 +475,7 @@ def test_a_copy_that_counts_more_than_what_i_hold_is_restored_itself(mine: Rende
 
 
 def test_one_that_has_read_nothing_yet_may_restore_a_copy() -> None:
-    unread = Held(node("c"), profile("c"), Settings(limits=NEXT.limits), Life("c"))
+    unread = Held(Who(node("c"), profile("c"), Settings(limits=NEXT.limits), Life("c")))
     held = saw(unread, NEXT, 1, 2, here=False)
     assert (held.found, held.held_at, held.state) == (Found(NEXT, NEXT, 2), 2, None)
 
@@ -508,22 +504,22 @@ def test_a_register_that_can_be_read_no_longer_is_not_restored_over() -> None:
 
 def test_a_nonce_begins_one_life_only() -> None:
     held = holding("a", None)
-    first = evolve(ONE, life=read_anew(held.nonce), job=held.nonce.nonce)
+    first = evolve(ONE, life=read_anew(held.who.nonce), job=held.who.nonce.nonce)
     begun = saw(held, first, 1, 1)
-    assert begun.nonce == Life("life/2")
-    assert saw(begun, evolve(TWO, life=first.life, job=first.job), 2, 2).nonce == begun.nonce
+    assert begun.who.nonce == Life("life/2")
+    assert saw(begun, evolve(TWO, life=first.life, job=first.job), 2, 2).who.nonce == begun.who.nonce
     lost = saw(begun, None, 3, 3)
-    mine = back(first, nonce=lost.nonce.nonce)
-    assert saw(lost, mine, 4, 4).nonce == Life("life/3")
-    assert saw(lost, back(first, nonce="other"), 4, 4).nonce == lost.nonce
+    mine = back(first, nonce=lost.who.nonce.nonce)
+    assert saw(lost, mine, 4, 4).who.nonce == Life("life/3")
+    assert saw(lost, back(first, nonce="other"), 4, 4).who.nonce == lost.who.nonce
     slept = saw(woke(lost, 9), mine, 4, 9)
-    assert (slept.nonce, slept.state, slept.woke_at) == (Life("life/3"), first, 9)
+    assert (slept.who.nonce, slept.state, slept.woke_at) == (Life("life/3"), first, 9)
 
 
 def test_after_a_restore_whose_outcome_is_unknown_the_next_begins_another_life() -> None:
     lost = saw(holding("a", NEXT, at=1), WORLD, 4, 5)
-    assert unanswered(lost, WORLD.token, 6).nonce == Life("life/3")
-    assert unanswered(lost, None, 6).nonce == Life("life/3")
+    assert unanswered(lost, WORLD.token, 6).who.nonce == Life("life/3")
+    assert unanswered(lost, None, 6).who.nonce == Life("life/3")
 
 
 # --- heartbeats beside another life

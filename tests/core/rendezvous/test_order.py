@@ -17,7 +17,7 @@ def profile(name: str, text: str | None = None, host: str = "h", keys: str = "",
     place = {} if text is None else {NODE_RANK: text}
     policy = dict([rank_policy_label(tuple(keys.split()))]) if keys else {}
     said = tuple(sorted({**labels, **place, **policy}.items()))
-    return evolve(holding(name, None).profile, host=host, labels=said)
+    return evolve(holding(name, None).who.profile, host=host, labels=said)
 
 
 def joined(state: RendezvousState, profiles: Mapping[str, Profile]) -> RendezvousState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from worlds import action, arrived, edited, holding, node, nodes, register, reseated, running, seats
+from worlds import action, arrived, but, edited, holding, node, nodes, register, reseated, running, seats
 
 from elastic.core.rendezvous import (
     Complete,
@@ -158,7 +158,7 @@ def test_a_reserve_s_mark_is_a_sign_of_life() -> None:
 def test_the_node_that_completes_a_world_applies_the_policy() -> None:
     settings = Settings(limits=register("1:2").limits, last_call_timeout=0.0)
     alone = arrived(register("1:2"), "a")
-    held = evolve(holding("a", alone, settings), policy=lambda world: f"{len(world.members)} ranks")
+    held = but(holding("a", alone, settings), policy=lambda world: f"{len(world.members)} ranks")
     ask = turn(operation(join, settings, 0.0), held, 1.0)
     assert isinstance(ask, Write)
     assert ask.edit == Complete(0)
@@ -173,14 +173,14 @@ def mine(world: object) -> str:
 
 def test_a_write_that_completes_no_world_signs_none() -> None:
     signed = evolve(arrived(register("2"), "a b"), policy="theirs")
-    ask = turn(operation(done, Settings(), 0.0), evolve(holding("a", signed, ran=0), policy=mine), 1.0)
+    ask = turn(operation(done, Settings(), 0.0), but(holding("a", signed, ran=0), policy=mine), 1.0)
     assert isinstance(ask, Write)
     assert (ask.edit, ask.state.policy) == (Done(0), "theirs")
 
 
 def test_one_write_may_end_a_round_and_complete_the_next_which_is_signed_anew() -> None:
     signed = evolve(arrived(register("1"), "a"), policy="theirs")
-    ask = turn(operation(join, Settings(), 0.0), evolve(holding("a#2", signed), policy=mine), 1.0)
+    ask = turn(operation(join, Settings(), 0.0), but(holding("a#2", signed), policy=mine), 1.0)
     assert isinstance(ask, Write)
     assert (ask.state.complete, ask.state.round, ask.state.policy) == (True, 1, "mine")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from attrs import evolve
-from worlds import heard
+from worlds import but, heard
 
 from elastic.core.rendezvous import (
     Arrive,
@@ -21,6 +21,7 @@ from elastic.core.rendezvous import (
     Reserve,
     Settings,
     Wait,
+    Who,
     Write,
     apply,
     blank,
@@ -50,7 +51,7 @@ def running(done: bool = False, tried_at: float = 608.0) -> Held:
     """Return what A holds in the world of A and B, read at 0, over a store that is silent since 10 and was asked last at
     `tried_at`."""
     state = apply(apply(blank(LIFE, SETTINGS.limits), Arrive(PROFILE), A), Arrive(PROFILE), B)
-    held = saw(Held(A, PROFILE, SETTINGS, LIFE), state, 0.0, 0.0)
+    held = saw(Held(Who(A, PROFILE, SETTINGS, LIFE)), state, 0.0, 0.0)
     held = joined(held, state.world.id)
     if done:
         held = saw(held, apply(state, Done(0), A), 1.0, 1.0)
@@ -97,7 +98,7 @@ def test_a_spare_beside_a_register_that_it_cannot_read_gives_up_in_its_words() -
     """Found by the simulator: it waited without end, or said that the store had not answered."""
     seated = apply(apply(blank(LIFE, Limits(1, 1, 0)), Arrive(PROFILE), B), Arrive(PROFILE), A)
     settings = evolve(SETTINGS, limits=seated.limits)
-    held = unreadable(saw(Held(A, PROFILE, settings, LIFE), seated, 0.0, 0.0), "format 5", 10.0, 8.0)
+    held = unreadable(saw(Held(Who(A, PROFILE, settings, LIFE)), seated, 0.0, 0.0), "format 5", 10.0, 8.0)
     held = unreadable(held, "format 5", 605.0, 605.0)
     assert isinstance(turn(begun(handlers.join), held, 609.9), Wait | Observe)
     assert turn(begun(handlers.join), held, 610.0) == Raise(Fail(Why.ILLEGAL), "format 5")
@@ -167,7 +168,7 @@ def test_workers_that_make_progress_are_not_stopped_though_all_others_are_dead()
 
 def test_a_node_that_is_alone_in_its_world_waits_for_its_store() -> None:
     state = apply(blank(LIFE, Limits(1, 1, 0)), Arrive(PROFILE), A)
-    held = joined(saw(Held(A, PROFILE, SETTINGS, LIFE), state, 0.0, 0.0), state.world.id)
+    held = joined(saw(Held(Who(A, PROFILE, SETTINGS, LIFE)), state, 0.0, 0.0), state.world.id)
     held = silent(silent(held, 10.0, 8.0), 1e9, 1e9)
     assert not given_up(turn(begun(handlers.watch), stands_still(held, 20.0), 1e9))
 
@@ -183,14 +184,14 @@ def test_another_operation_gives_up_in_its_own_words() -> None:
 
 def test_nor_for_a_write_whose_outcome_is_unknown_however_short_the_exit_barrier_is() -> None:
     """Found by the simulator: only nodes that are done have the barrier's deadline."""
-    patient = evolve(running(), settings=evolve(SETTINGS, barrier_timeout=2.0))
+    patient = but(running(), settings=evolve(SETTINGS, barrier_timeout=2.0))
     unsure = unanswered(patient, patient.token, 11.0)
-    watching = operation(handlers.watch, unsure.settings, 0.0)
+    watching = operation(handlers.watch, unsure.who.settings, 0.0)
     assert turn(watching, unsure, 12.0) == Wait(unsure.token, 12.0)
 
 
 def test_a_join_without_an_answer_ends_at_its_deadline() -> None:
-    held = silent(saw(Held(A, PROFILE, SETTINGS, LIFE), None, 0.0, 0.0), 590.0)
+    held = silent(saw(Held(Who(A, PROFILE, SETTINGS, LIFE)), None, 0.0, 0.0), 590.0)
     assert isinstance(turn(begun(handlers.join), held, 599.9), Write)
     assert given_up(turn(begun(handlers.join), held, 600.0))
     assert given_up(turn(begun(handlers.join), held, 601.0))
@@ -212,7 +213,7 @@ def test_a_node_that_watches_nobody_asks_a_silent_store_until_it_answers() -> No
     """Else the end of its work, long after a silence of a moment, would be given up without one try."""
     alone = Settings(Limits(1, 1, 0), join_timeout=600.0)
     state = apply(blank(LIFE, alone.limits), Arrive(PROFILE), A)
-    held = joined(saw(Held(A, PROFILE, alone, LIFE), state, 0.0, 0.0), state.world.id)
+    held = joined(saw(Held(Who(A, PROFILE, alone, LIFE)), state, 0.0, 0.0), state.world.id)
     watches = operation(handlers.watch, alone, 0.0)
     assert turn(watches, held, 20.0) == Wait(state.token, math.inf)
     assert turn(watches, silent(held, 10.0), 20.0) == Wait(state.token, 20.0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 from attrs import evolve
-from worlds import arrived, edited, heard, holding, node, nodes, operation, profile, register, reseated, running
+from worlds import arrived, but, edited, heard, holding, node, nodes, operation, profile, register, reseated, running
 
 from elastic.core.rendezvous import Action as Answer
 from elastic.core.rendezvous import (
@@ -33,6 +33,7 @@ from elastic.core.rendezvous import (
     Sync,
     Token,
     Wait,
+    Who,
     Write,
     end,
     join,
@@ -67,7 +68,7 @@ def trouble(ask: Decision) -> tuple[Why, str]:
 
 
 def test_the_first_thing_is_to_read_the_register() -> None:
-    unread = Held(node("a"), profile("a"), Settings(), Life("x"))
+    unread = Held(Who(node("a"), profile("a"), Settings(), Life("x")))
     assert asked(join, unread, now=3) == Wait(None, 3)
     assert trouble(asked(join, unread, now=3, deadline=3)) == (Why.UNCONFIRMED, "")
 
@@ -87,7 +88,7 @@ def test_a_spare_waits_for_the_outcome_of_its_write_beyond_its_deadline() -> Non
 
 def test_what_the_first_answer_shows_that_is_no_state_is_raised() -> None:
     # Not read again and again until the deadline.
-    unread = Held(node("a"), profile("a"), Settings(), Life("x"))
+    unread = Held(Who(node("a"), profile("a"), Settings(), Life("x")))
     assert trouble(asked(join, unreadable(unread, "garbage at k", 0))) == (Why.ILLEGAL, "garbage at k")
 
 
@@ -105,7 +106,7 @@ def test_an_edit_is_written_against_the_state_it_was_decided_on() -> None:
 
 
 def test_the_first_write_makes_the_register_out_of_nothing_with_my_life_and_limits() -> None:
-    held = evolve(holding("a", None, Settings(limits=register("2:3", 4).limits)), nonce=Life("mine"))
+    held = but(holding("a", None, Settings(limits=register("2:3", 4).limits)), nonce=Life("mine"))
     ask = asked(join, held)
     assert isinstance(ask, Write)
     assert ask.token is None
@@ -150,10 +151,10 @@ def test_a_failure_says_why_in_words() -> None:
     state = arrived(register("1:4"), "a")
     (seat,) = state.seats.values()
     state = evolve(state, seats={node("a"): evolve(seat, profile=evolve(seat.profile, program="train.py"))})
-    held = evolve(holding("c", state), profile=evolve(profile("c"), program="eval.py"))
+    held = but(holding("c", state), profile=evolve(profile("c"), program="eval.py"))
     assert trouble(asked(join, held)) == (Why.PROGRAM, "a#1 runs train.py, this node was given eval.py")
     state = evolve(state, seats={node("a"): evolve(seat, profile=Profile(Endpoint("localhost", 1), host="gpu-01"))})
-    held = evolve(holding("c", state), profile=Profile(Endpoint("10.0.0.7", 1), host="gpu-02"))
+    held = but(holding("c", state), profile=Profile(Endpoint("10.0.0.7", 1), host="gpu-02"))
     assert asked(join, held) == Observe((node("a"),))
     for second in range(11):
         held = heard(held, {node("a"): second}, float(second), float(second))
@@ -166,7 +167,7 @@ def test_a_failure_says_why_in_words() -> None:
     ):
         state = evolve(full, seats={who: evolve(seat, profile=alike) for who, seat in full.seats.items()})
         held = holding("c", state, Settings(state.limits, same_program=Comparison.ARGUMENTS))
-        held = evolve(held, profile=evolve(alike, arguments="2e"))
+        held = but(held, profile=evolve(alike, arguments="2e"))
         for second in range(11):
             held = heard(held, dict.fromkeys(state.nodes, second), float(second), float(second))
         assert trouble(asked(join, held, now=10.0)) == (Why.ARGUMENTS, said)
@@ -203,19 +204,19 @@ def lost(shown: RendezvousState | None = None, mine: RendezvousState = WORLD, at
 @pytest.mark.parametrize("handler", ALL, ids=lambda handler: handler.__name__)
 def test_what_the_store_lost_is_restored_before_anything_else_is_decided(handler: Handler) -> None:
     held = lost()
-    deed = Restore(WORLD, held.nonce.nonce)
+    deed = Restore(WORLD, held.who.nonce.nonce)
     assert asked(handler, held, now=1) == Write(restored(deed, None), None, deed)
 
 
 def test_it_is_restored_over_what_is_there_against_just_that() -> None:
     forming = evolve(arrived(register("3"), "c"), life=Life("new"), job="new")
     held = lost(forming)
-    deed = Restore(WORLD, held.nonce.nonce)
+    deed = Restore(WORLD, held.who.nonce.nonce)
     assert asked(watch, held, now=1) == Write(restored(deed, forming), forming.token, deed)
 
 
 def test_a_copy_is_restored_by_one_that_held_nothing() -> None:
-    held = saw(Held(node("c"), profile("c"), Settings(limits=WORLD.limits), Life("c")), WORLD, 1, 1, here=False)
+    held = saw(Held(Who(node("c"), profile("c"), Settings(limits=WORLD.limits), Life("c"))), WORLD, 1, 1, here=False)
     deed = Restore(WORLD, "c")
     assert asked(join, held, now=1) == Write(restored(deed, WORLD), WORLD.token, deed)
 
@@ -304,9 +305,9 @@ def test_who_knows_the_verdict_restores_it_and_is_done_when_it_stands() -> None:
 
 def test_who_knows_the_verdict_gives_up_in_the_end() -> None:
     held = saw(holding("a", WORLD, ran=0), CLOSED, 4, 5)
-    assert isinstance(turn(begin(linger, held.settings, 5), held, 19.9), Wait)
-    assert trouble(turn(begin(linger, held.settings, 5), held, 20))[0] is Why.UNCONFIRMED
-    assert trouble(turn(begin(linger, held.settings, 5), silent(held, 6), 20))[0] is Why.UNCONFIRMED
+    assert isinstance(turn(begin(linger, held.who.settings, 5), held, 19.9), Wait)
+    assert trouble(turn(begin(linger, held.who.settings, 5), held, 20))[0] is Why.UNCONFIRMED
+    assert trouble(turn(begin(linger, held.who.settings, 5), silent(held, 6), 20))[0] is Why.UNCONFIRMED
 
 
 # --- trouble

@@ -19,7 +19,7 @@ AGAIN = called_again()
 
 def test_a_restart_names_its_first_witness_and_each_moment_in_order() -> None:
     (only,) = restarts(AGAIN.history)
-    assert (only.ended, only.began, only.first, only.span) == (0, 1, AGAIN.b.held.node, Span.FUNCTION)
+    assert (only.ended, only.began, only.first, only.span) == (0, 1, AGAIN.b.held.who.node, Span.FUNCTION)
     assert only.event == SpanEnded(2, How.FAILED)
     assert only.interrupted_at and only.aborted_at
     over = max(only.interrupted_at, only.aborted_at)  # abort runs beside the unwinding
@@ -48,8 +48,8 @@ def test_each_boot_has_moments_of_its_own() -> None:
     elsewhere = evolve(AGAIN.b.trace, header=evolve(AGAIN.b.trace.header, boot="other"))
     (history,) = histories([replayed(AGAIN.a.trace), replayed(elsewhere)])
     here, there = sorted(restarts(history), key=lambda restart: restart.first)
-    assert (here.first, type(here.event)) == (AGAIN.a.held.node, Over)
-    assert (there.first, type(there.event)) == (AGAIN.b.held.node, SpanEnded)
+    assert (here.first, type(here.event)) == (AGAIN.a.held.who.node, Over)
+    assert (there.first, type(there.event)) == (AGAIN.b.held.who.node, SpanEnded)
 
 
 def test_a_rank_alone_knows_of_its_own_only() -> None:
@@ -60,10 +60,10 @@ def test_a_rank_alone_knows_of_its_own_only() -> None:
 
 def test_a_picture_shows_the_phases_of_a_call_and_what_went_wrong() -> None:
     drawn = lanes(called_again().finish().history)
-    kinds = [span.kind for span in drawn.spans if span.node == AGAIN.a.held.node]
+    kinds = [span.kind for span in drawn.spans if span.node == AGAIN.a.held.who.node]
     assert kinds == ["joining", "running", "stopping", "joining", "running", "barrier", "ended"]
     faults = [mark for mark in drawn.marks if mark.kind == "fault"]
-    assert faults == [Mark(AGAIN.b.held.node, faults[0].at, "fault", "exception")]
+    assert faults == [Mark(AGAIN.b.held.who.node, faults[0].at, "fault", "exception")]
 
 
 def test_a_rank_that_leaves_is_marked() -> None:

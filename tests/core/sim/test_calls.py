@@ -635,9 +635,9 @@ def test_no_two_lives_have_one_name() -> None:
     """Found by the simulator (seed 0xc1c19ac1, run 2737): two lives had one name, and a proposal for the one seated a rank
     in the other, which it had left."""
     stage = Stage(LOSING).does("driver asks")
-    assert stage.rank().held.nonce == Life("0#1/2")
+    assert stage.rank().held.who.nonce == Life("0#1/2")
     stage.does("driver asks", rank=1).does("the store forgets", "an answer is lost", "driver asks")
-    assert (stage.register.life, stage.rank().held.nonce) == (Life("0#1/2", 2), Life("0#1/3"))
+    assert (stage.register.life, stage.rank().held.who.nonce) == (Life("0#1/2", 2), Life("0#1/3"))
     assert walked(run_seed(0xC1C19AC1, 2737)).broken is None
 
 

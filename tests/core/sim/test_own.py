@@ -7,6 +7,7 @@ import math
 import pytest
 from attrs import evolve
 from simulated import at, remembers, then, world
+from worlds import but
 
 from elastic.core import sim
 from elastic.core.caller import Terms, signature
@@ -47,7 +48,7 @@ def test_nodes_have_the_user_s_settings() -> None:
         settings=lambda given: evolve(given, leave_timeout=1.0), group=lambda given: evolve(given, leave_timeout=2.0)
     )
     for process in done(own).living():
-        assert process.held.settings == evolve(STORY.setting.rendezvous, leave_timeout=1.0)
+        assert process.held.who.settings == evolve(STORY.setting.rendezvous, leave_timeout=1.0)
         assert process.group.settings == evolve(STORY.setting.group, leave_timeout=2.0)
 
 
@@ -103,6 +104,6 @@ def test_an_operator_is_judged_too() -> None:
 
 def test_V13_a_node_with_a_policy_signs_the_world_that_it_completes() -> None:
     made = world("start a", setting="world nodes=1 max=1 last_call=0")
-    remembers(at(made, "a"), evolve(at(made, "a").held, policy=lambda world: ""))
+    remembers(at(made, "a"), but(at(made, "a").held, policy=lambda world: ""))
     with pytest.raises(Violation, match="V13: a completes round 0, and does not sign its world"):
         then(made, "pass 1")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from attrs import evolve
-from worlds import edited, holding, running
+from worlds import but, edited, holding, running
 
 from elastic.core.rendezvous import (
     Agenda,
@@ -44,7 +44,7 @@ SILENT, BACK = StoreSilent("nobody answers", 1.0), StoreBack(2.0)
 def client(state: RendezvousState | None, unanswered: int = 0) -> Client:
     held = holding("a", None)
     since = SILENT.at if unanswered else None
-    return Client(evolve(held, state=state, nonce=Life("mine/3"), silent_since=since), unanswered=unanswered)
+    return Client(but(held, state=state, nonce=Life("mine/3"), silent_since=since), unanswered=unanswered)
 
 
 def told(state: RendezvousState) -> Seen:
@@ -140,7 +140,7 @@ def asks(before: Sequence[Handler], fed: Sequence[Handler], after: Sequence[Hand
 
 
 def waiting(handlers: Sequence[Handler]) -> Client:
-    under_way = operation(handlers[0], holding("a", None).settings, 0.0) if handlers else None
+    under_way = operation(handlers[0], holding("a", None).who.settings, 0.0) if handlers else None
     return evolve(client(ONE), agenda=Agenda(tuple(map(Request, handlers[1:])), under_way))
 
 

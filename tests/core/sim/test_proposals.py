@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 from attrs import evolve
 from simulated import world
-from worlds import arrived, edited, holding, node, profile, register, running
+from worlds import arrived, but, edited, holding, node, profile, register, running
 
 from elastic.core.rendezvous import (
     Arrive,
@@ -102,7 +102,7 @@ def test_it_proposes_the_same_once_unless_the_store_has_not_answered_or_it_slept
     held, answered = at(state), made(at(state), proposal)
     assert breaks(answered, held, Propose(proposal))
     assert not breaks(made(held, proposal, 0), held, Propose(proposal))
-    answered.slept(held.node)
+    answered.slept(held.who.node)
     assert not breaks(answered, held, Propose(proposal))
     answered.answers(held, Counted(2), 6.0)
     assert breaks(answered, held, Propose(proposal))
@@ -119,7 +119,7 @@ def test_who_has_proposed_to_enter_writes_no_arrival_beside_that_and_proposes_wh
 def test_few_enter_where_a_write_may_land_the_last_call_is_short_or_the_party_is_small() -> None:
     owes = unanswered(at(OPEN), OPEN.token, 1.0)
     assert breaks(Proposing(), owes, Propose(ENTERS))
-    party = evolve(at(OPEN), profile=evolve(profile("b"), party=Party("p", 2)))
+    party = but(at(OPEN), profile=evolve(profile("b"), party=Party("p", 2)))
     assert breaks(Proposing(), party, Propose(ENTERS))
     quorate = arrived(register("1:8"), "a")
     proposal = evolve(ENTERS, era=quorate.era)
@@ -180,7 +180,7 @@ def test_it_may_wait_for_something_else() -> None:
     never = Wait(None, math.inf)
     judge, held = made(at(OVER), BACK), at(OVER)
     restores = evolve(held, found=Found(None, OVER, 1.0))
-    moved, few = evolve(held, profile=profile("b", 4711)), at(OVER, evolve(HELPED, helping_above=8))
+    moved, few = but(held, profile=profile("b", 4711)), at(OVER, evolve(HELPED, helping_above=8))
     others = [at(None), at(edited(OVER, "nobody", Leave())), at(arrived(OVER, "b")), restores, moved, few]
     assert not any(breaks(judge, each, never) for each in others)
     barred = evolve(at(OPEN), spans={Fact.BARRED: (True, 1.0)})

@@ -221,9 +221,9 @@ def test_the_settings_of_the_nodes_are_those_of_the_recorded_ones() -> None:
     stage = Stage(given, sim.Supposition(), sim.Follows.TIME, 0)
     stage.runs()
     (process, *_) = stage.world.by_node.values()
-    assert process.held.settings == settings
+    assert process.held.who.settings == settings
     assert process.group.settings == group
-    assert stage.world.setting.limits == process.held.settings.limits
+    assert stage.world.setting.limits == process.held.who.settings.limits
 
 
 def test_what_cannot_be_supposed_is_refused() -> None:
