@@ -151,7 +151,7 @@ class Agent:
 
     @property
     def state(self) -> RendezvousState | None:
-        return self.client.held.state
+        return self.client.held.view.state
 
     def spent(self) -> Spent:
         """Return the CPU time of this agent, in the loop and in its waiter."""

@@ -36,7 +36,9 @@ def main(launches: int) -> None:
     rank = beginning(CallShape()).ranks[0]
     changed: tuple[tuple[Any, dict[str, Any]], ...] = (
         (blank(Life("benchmark"), Limits()), {"version": 1}),
-        (rank.held, {"unsure_at": 1.0}),
+        (rank.held, {"view": rank.held.view}),
+        (rank.held.view, {"held_at": 1.0}),
+        (rank.held.past, {"asides": 1}),
         (rank.main, {"token": 1}),
         (Limits(), {"max_nodes": 2}),
     )

@@ -76,9 +76,9 @@ def heard(handler: Handler, answer: Outcome | Raise, terms: Terms, held: Held) -
             return _closed(verdict, held)
         case Settled() if handler is handlers.leave:
             return words.Left()
-        case Settled() if handler is handlers.end and held.mine:
-            closed = held.state.closed if held.state else None
-            return _closed(closed, held) if closed else words.Over(held.mine.round)
+        case Settled() if handler is handlers.end and (mine := held.past.mine):
+            closed = held.view.state.closed if held.view.state else None
+            return _closed(closed, held) if closed else words.Over(mine.round)
         case Settled():
             return None
         case Raise(Fail(Why.CLOSED, Verdict() as verdict)):
@@ -115,7 +115,7 @@ def culprits(faults: Iterable[Fault], ended: Ended) -> tuple[Node, ...]:
 
 def _closed(verdict: Verdict, held: Held) -> words.Closed:
     """Return the event of a closed job. `counted`: this rank's function had returned in the round in which the job ended."""
-    state, me = held.state, held.who.node
+    state, me = held.view.state, held.who.node
     seat = state.seats.get(me) if state and state.closed == verdict and state.round == verdict.round else None
     return words.Closed(verdict, seat is not None and seat.status in (Status.DONE, Status.GONE))
 

@@ -57,9 +57,10 @@ def _closed(held: Held, verdict: Verdict, now: float) -> group.Event:
 
 def _ended(held: Held, now: float) -> group.Event:
     """Return that the round is over which this node wanted to end, and by whose write, as far as the register tells."""
-    if held.state and held.state.closed:
-        return group.Closed(held.state.closed, now)
-    round, ended = held.mine.round if held.mine else 0, held.state.ended if held.state else None
+    state, mine = held.view.state, held.past.mine
+    if state and state.closed:
+        return group.Closed(state.closed, now)
+    round, ended = mine.round if mine else 0, state.ended if state else None
     known = ended if ended and ended.round == round else None
     why, by = (known.why, known.by) if known else (None, None)
     return group.Over(round, why, by, now, _generation(held))
@@ -68,7 +69,7 @@ def _ended(held: Held, now: float) -> group.Event:
 def _generation(held: Held) -> Generation | None:
     """Return the generation that this node's workers belong to if they live; None for a node that has lost its seat, or its
     place in the world that stands."""
-    state = held.state
+    state = held.view.state
     has_place = state is not None and held.who.node in state.seats and not state.passes_over(held.who.node)
     return Generation(state.job, state.generation) if state and has_place else None
 
@@ -147,8 +148,9 @@ _RANKED = (Status.IN, Status.DONE, Status.RESERVE, Status.EXPECTED)
 
 def _took_part(held: Held) -> bool:
     """Return True if this node had workers in the job, or a seat, or was a spare that lost its seat."""
-    seated = held.state is not None and held.who.node in held.state.seats
-    return seated or bool(held.ran) or held.spare_at is not None
+    state = held.view.state
+    seated = state is not None and held.who.node in state.seats
+    return seated or bool(held.past.ran) or held.past.spare_at is not None
 
 
 def had_a_seat(held: Held, state: RendezvousState | None) -> bool:

@@ -89,7 +89,7 @@ class Watched:
                 account = opened(node, at)
                 self.accounts[node], self.began[node], self.entries[node] = account, account.at, []
             case Holds(held, at) if held.who.node in self.accounts:
-                self._enters(held.who.node, heard(self.accounts[held.who.node], Shown(held.state), at))
+                self._enters(held.who.node, heard(self.accounts[held.who.node], Shown(held.view.state), at))
             case Started(node):
                 self._enters(node, executed(self.accounts[node], self.accounts[node].at / 1e6))
             case Stepped(_, event, after, commands, at):

@@ -17,6 +17,7 @@ from profiles import SOAK
 from walk import Turn
 from wholenode import Cost
 from wholestate import Small
+from worlds import but
 
 from elastic.core.rendezvous import Decision, Held, Limits, Operation, Restore, Status, Write, turn
 
@@ -80,11 +81,11 @@ def test_small_worlds_that_lose_their_store_show_what_is_worth_having_seen() -> 
 
 def nobody_restores(operation: Operation, held: Held, now: float) -> Decision:
     """Survivors go on as if the store still held what they hold."""
-    return turn(operation, evolve(held, found=None), now)
+    return turn(operation, but(held, instead=None), now)
 
 
 def forgets_that_it_is_done(operation: Operation, held: Held, now: float) -> Decision:
-    return turn(operation, evolve(held, done_in=None), now)
+    return turn(operation, but(held, done_in=None), now)
 
 
 def vouches_for_who_was_in(operation: Operation, held: Held, now: float) -> Decision:

@@ -16,7 +16,7 @@ from explore import Apply, explore
 from group_rules import Judge
 from groups import FAIL, FENCED, RUN, beat, closed, led, over, ready
 from smallworld import Fate
-from worlds import arrived, edited, heard, holding, node, register, running
+from worlds import arrived, but, edited, heard, holding, node, register, running
 
 from elastic.core.group import Group, Phase, Step, transition
 from elastic.core.group import Settings as Settings_
@@ -248,7 +248,7 @@ def begins(made: Agents, who: str, handler: Handler) -> None:
 
 def test_join_that_finishes_with_the_round_just_run_is_caught_by_S17() -> None:
     def mutant(ctx: Context, deadline: float) -> Action:
-        return join(evolve(ctx, held=evolve(ctx.held, mine=None, ran=frozenset())), deadline)
+        return join(evolve(ctx, held=but(ctx.held, mine=None, ran=frozenset())), deadline)
 
     with pytest.raises(Broken, match="S17"):
         begins(both_running(), "a", mutant)
@@ -331,7 +331,7 @@ def test_sightings_that_do_not_start_afresh_are_caught_by_L3() -> None:
         held = heard(held, {b: 1}, sent_at, answered_at)
         mutant = observe(mutant, {b: 1}, sent_at, answered_at, afresh_after=math.inf, ttl=5.0)
     assert dead(held, 60.1) == frozenset()
-    assert dead(evolve(held, sightings=mutant), 60.1) == {b}
+    assert dead(but(held, sightings=mutant), 60.1) == {b}
 
 
 def test_a_seat_change_that_is_no_sign_of_life_is_caught_by_L3() -> None:
@@ -341,7 +341,7 @@ def test_a_seat_change_that_is_no_sign_of_life_is_caught_by_L3() -> None:
     for second in range(5):
         held = heard(held, {b: 1}, float(second), float(second))
     back = saw(held, arrived(state, "b"), 4.5, 4.5)
-    mutant = evolve(back, sightings=held.sightings)
+    mutant = but(back, sightings=held.view.sightings)
     assert dead(heard(back, {b: 1}, 5.0, 5.0), 5.0) == frozenset()
     assert dead(heard(mutant, {b: 1}, 5.0, 5.0), 5.0) == {b}
 
@@ -354,7 +354,7 @@ def test_a_lease_that_ran_out_while_its_node_wrote_is_no_death_or_its_rounds_hav
     b, state = node("b"), edited(running(restarts=1), "a", End(0, Why.FAILED))
     held = heard(holding("a", state, ran=0), {b: 1}, 0.0, 0.0)
     back = saw(held, arrived(state, "b"), 0.5, 0.5)
-    mutant = evolve(back, sightings=held.sightings)
+    mutant = but(back, sightings=held.view.sightings)
     assert dead(heard(back, {b: None}, 1.0, 1.0), 1.0) == frozenset()
     assert dead(heard(mutant, {b: None}, 1.0, 1.0), 1.0) == {b}
 
@@ -427,7 +427,7 @@ def test_a_mutated_group_is_caught(
 
 def test_who_gives_way_has_nothing_left_to_restore() -> None:
     held = saw(holding("a", running("a b", size="2")), None, 1, 1)
-    assert held.found is not None and held.state is not None
-    by_another = restored(Restore(held.state, "of another"), None)
+    assert held.found is not None and held.view.state is not None
+    by_another = restored(Restore(held.view.state, "of another"), None)
     given_way = saw(held, by_another, 2, 2)
-    assert (given_way.state, given_way.found) == (by_another, None)
+    assert (given_way.view.state, given_way.found) == (by_another, None)

@@ -14,6 +14,7 @@ from walk import Turn
 from wholenode import Cost
 from wholestate import FAULTS, Small, State
 from wholeworld import WholeWorld
+from worlds import but
 
 from elastic.core.rendezvous import (
     Decision,
@@ -143,7 +144,7 @@ def barrier_does_not_watch(ctx: Context, deadline: float) -> Action:
 
 
 def join_finishes_with_the_round_just_run(ctx: Context, deadline: float) -> Action:
-    return join(evolve(ctx, held=evolve(ctx.held, mine=None, ran=frozenset())), deadline)
+    return join(evolve(ctx, held=but(ctx.held, mine=None, ran=frozenset())), deadline)
 
 
 def leave_without_bump(ctx: Context, deadline: float) -> Action:
@@ -152,7 +153,7 @@ def leave_without_bump(ctx: Context, deadline: float) -> Action:
 
 def end_forgets_the_target(operation: Operation, held: Held, now: float) -> Decision:
     ask = turn(operation, held, now)
-    if isinstance(ask, Write) and held.state is not None and ask.state.round > held.state.round:
+    if isinstance(ask, Write) and held.view.state is not None and ask.state.round > held.view.state.round:
         return evolve(ask, state=evolve(ask.state, target=0))
     return ask
 

@@ -38,7 +38,6 @@ FIELDS = {
     "core/inprocess/state.py Call": 24,
     "core/properties/judge.py Judge": 22,
     "core/properties/pasts.py Past": 22,
-    "core/rendezvous/context.py Held": 30,
     "core/rendezvous/settings.py Settings": 22,
     "core/rendezvous/state.py RendezvousState": 22,
     "core/sim/calls/call_world.py Rank": 24,

@@ -118,7 +118,7 @@ def L6(judge: Judge, it: WaitsForever) -> Answers:
     yield ARMED
     if it.handler is join and not is_spare(it.held):
         yield f"{it.held.who.node} waits to join without end, and is no spare"
-    if it.handler is join and it.held.state is not None and is_idle(it.held.state, it.held.who.node):
+    if it.handler is join and it.held.view.state is not None and is_idle(it.held.view.state, it.held.who.node):
         yield f"{it.held.who.node} waits to join without end, though a unit of nodes is there"
 
 
@@ -205,15 +205,16 @@ def _of_silence(past: Past, it: GaveUp) -> Iterator[str]:
 
 def _is_stranded(held: Held, at: float) -> bool:
     """Return True if all others of the world are dead by the word of their links, and the workers here stand still."""
-    seats = held.state.seats if held.state else {}
+    seats = held.view.state.seats if held.view.state else {}
     others = {node for node, seat in seats.items() if seat.status in (Status.IN, Status.DONE, Status.RESERVE)}
-    dead = {node for node, each in held.suspects.items() if each.is_gone}
-    stands = held.still_since is not None and has_lasted(at - held.still_since, held.who.settings.join_timeout)
+    dead = {node for node, each in held.view.suspects.items() if each.is_gone}
+    since = held.past.still_since
+    stands = since is not None and has_lasted(at - since, held.who.settings.join_timeout)
     return stands and {held.who.node} < others and others - {held.who.node} <= dead
 
 
 def _runs(held: Held) -> bool:
-    seat = held.state.seats.get(held.who.node) if held.state else None
+    seat = held.view.state.seats.get(held.who.node) if held.view.state else None
     return seat is not None and seat.status in (Status.IN, Status.RESERVE)
 
 
@@ -252,8 +253,8 @@ def _after_losses(state: RendezvousState) -> object:
 
 def _has_advanced(held: Held) -> bool:
     """Return True if a worker of this node has passed all steps that were reached before its world, which stands."""
-    state = held.state
-    return held.advanced_in is not None and state is not None and held.advanced_in == state.world_id
+    state = held.view.state
+    return held.past.advanced_in is not None and state is not None and held.past.advanced_in == state.world_id
 
 
 def _aside(me: Node, state: RendezvousState) -> object:
@@ -283,9 +284,9 @@ def O4(judge: Judge, it: Decided) -> Answers:
                 yield f"{me} says that a round makes progress, {seen:g} s after it saw it, and no worker of it has advanced"
         case End(_, Why.UPSCALE):
             yield ARMED
-            if held.state is not None and _waits_for_drained(held.state):
+            if held.view.state is not None and _waits_for_drained(held.view.state):
                 yield f"{me} ends the round for a newcomer, though a drained node is at work in it"
-            if held.state is not None and not _coming(held.state):
+            if held.view.state is not None and not _coming(held.view.state):
                 yield f"{me} ends the round for newcomers that make no unit"
             if not has_lasted(past.seen(_newcomer, at), grows_after := _grows_after(held)):
                 yield f"{me} ends the round for a newcomer that it has not seen for {grows_after:g} s"
@@ -297,14 +298,14 @@ def O4(judge: Judge, it: Decided) -> Answers:
 
 def _grows_after(held: Held) -> float:
     """Return how long a newcomer waits: for the rest of its party too, if that is not there."""
-    whole = held.state is None or held.state.party_is_whole
+    whole = held.view.state is None or held.view.state.party_is_whole
     after = held.who.settings.upscale_after
     return after if whole else max(after, held.who.settings.party_timeout)
 
 
 def _stays(held: Held) -> float:
     """Return how long a round runs that began for a newcomer, before it ends for others that do not fill the job."""
-    state = held.state
+    state = held.view.state
     if state is None or _grown(state) is None:
         return 0.0
     here = [seat for seat in state.seats.values() if seat.status not in (Status.LEAVING, Status.ASIDE)]
@@ -314,7 +315,7 @@ def _stays(held: Held) -> float:
 
 def _last_call(held: Held) -> float:
     first = held.who.settings.first_call_timeout
-    is_first = held.state is not None and not held.state.ended
+    is_first = held.view.state is not None and not held.view.state.ended
     return first if first is not None and is_first else held.who.settings.last_call_timeout
 
 
@@ -333,7 +334,7 @@ def _coming(state: RendezvousState) -> Sequence[Sequence[Node]]:
 def O17(judge: Judge, it: Decided) -> Answers:
     """A node leaves a chore that is due to the first seated node that is not dead, and does it itself only `patience`
     later, or twice that if it has left; but at once it evicts itself, and on evidence of a link all that are dead."""
-    held, state, me = it.held, it.held.state, it.held.who.node
+    held, state, me = it.held, it.held.view.state, it.held.who.node
     over = _due_for(judge.past(me), held, it.edit, it.at)
     if (
         state is None
@@ -365,7 +366,7 @@ def _due_for(past: Past, held: Held, edit: Deed, at: float) -> float | None:
         case Evict(nodes) if held.who.node not in nodes and gone(held, at).isdisjoint(nodes):
             if settings.leased:
                 return _seen_for(held, Fact.DEAD, at)
-            silent = [seen.moved_at for node, seen in held.sightings.of.items() if node in nodes]
+            silent = [seen.moved_at for node, seen in held.view.sightings.of.items() if node in nodes]
             return at - settings.ttl - min(silent, default=NEVER)
         case _:
             return None
@@ -373,7 +374,7 @@ def _due_for(past: Past, held: Held, edit: Deed, at: float) -> float | None:
 
 def _seen_for(held: Held, fact: Fact, at: float) -> float:
     """Return for how long this node has seen a fact that is not in the register, by its own memory."""
-    span = held.spans.get(fact)
+    span = held.view.spans.get(fact)
     return at - span[1] if span else -NEVER
 
 
@@ -394,7 +395,7 @@ def _may_leave(past: Past, held: Held, at: float) -> bool:
     """Return True if the agent was told to go, its join has had its time, or its exit barrier."""
     if past.leaves_since <= at or has_lasted(past.waited(at), held.who.settings.join_timeout):
         return True
-    state = held.state
+    state = held.view.state
     if past.unstartable and state and (_stands_without(state, held.who.node) or not is_needed(state, held.who.node)):
         return True
     seat = state.seats.get(held.who.node) if state else None
@@ -410,15 +411,15 @@ def O6(judge: Judge, it: Decided) -> Answers:
     match it.edit:
         case End(_, Why.FENCED):
             yield ARMED
-            if me in judge.running or not _was_told(past, it.held.state):
+            if me in judge.running or not _was_told(past, it.held.view.state):
                 yield f"{me} ends a round as fenced whose workers it runs, or that it was never told of"
         case Close(verdict):
             yield ARMED
-            if (verdict.by, verdict.round) != (me, it.held.state.round if it.held.state else 0):
+            if (verdict.by, verdict.round) != (me, it.held.view.state.round if it.held.view.state else 0):
                 yield f"{me} closes the job in the name of {verdict.by}, or of round {verdict.round}"
             if verdict.why is Why.CANNOT_START and not past.unstartable:
                 yield f"{me} closes the job because of a program that it could start"
-            state = it.held.state
+            state = it.held.view.state
             can_go_on = state is not None and (_stands_without(state, me) or not is_needed(state, me))
             if verdict.why is Why.CANNOT_START and can_go_on:
                 yield f"{me} closes a job that has its minimum without it"
@@ -436,7 +437,7 @@ def _was_told(past: Past, state: RendezvousState | None) -> bool:
 def O9(judge: Judge, it: Decided) -> Answers:
     """A node that is ASIDE arrives no earlier than its cool-down after it saw that."""
     held = it.held
-    seat = held.state.seats.get(held.who.node) if held.state else None
+    seat = held.view.state.seats.get(held.who.node) if held.view.state else None
     if not isinstance(it.edit, Arrive) or seat is None or seat.status is not Status.ASIDE:
         return
     yield ARMED
@@ -450,8 +451,8 @@ def O9(judge: Judge, it: Decided) -> Answers:
 def O14(judge: Judge, it: Decided) -> Answers:
     """A member ends no round for a loss or a newcomer that it has seen for `progress_after`, or in which a worker of its own
     has advanced, and twice its patience more, before the register says that this round makes progress."""
-    held, state, settings = it.held, it.held.state, it.held.who.settings
-    if state is None or held.mine != state.world_id or not isinstance(it.edit, Evict | End):
+    held, state, settings = it.held, it.held.view.state, it.held.who.settings
+    if state is None or held.past.mine != state.world_id or not isinstance(it.edit, Evict | End):
         return
     if _after_losses(state) is None or (isinstance(it.edit, End) and it.edit.why is not Why.UPSCALE):
         return
@@ -470,7 +471,7 @@ def O15(judge: Judge, it: Decided | GaveUp) -> Answers:
     within the window, no more than the limit before this one; and at the limit for how long it is to be set aside: for the
     window, doubled for each time that it was; one that is to leave instead does not come back, and leaves once it alone
     is expected, or after `overdue_timeout`."""
-    held, state = it.held, it.held.state
+    held, state = it.held, it.held.view.state
     limit = held.who.settings.max_node_failures
     seat = state.seats.get(held.who.node) if state is not None else None
     if limit is None or state is None or seat is None:
@@ -510,7 +511,7 @@ def _of_failing(past: Past, held: Held, told: Failing | None, recent: Sequence[f
 def B5(judge: Judge, it: Decided) -> Answers:
     """Only a member whose worker failed in a round, or on the way into it, ends it as FAILED, and it ends it as nothing
     else unless a store forgot that."""
-    me, state, owes = it.held.who.node, it.held.state, judge.past(it.held.who.node).owes
+    me, state, owes = it.held.who.node, it.held.view.state, judge.past(it.held.who.node).owes
     if not isinstance(it.edit, End):
         return
     has_failed = it.edit.why is Why.FAILED

@@ -87,7 +87,7 @@ class Past:
 
     def verdicts(self) -> set[Verdict]:
         """Return all verdicts that it has held."""
-        states = (held.state for _, held in self.held)
+        states = (held.view.state for _, held in self.held)
         return {state.closed for state in states if state is not None and state.closed}
 
     @property
@@ -115,7 +115,7 @@ class Past:
         """Return for how long it has seen the instance of this fact that holds."""
         which, first = None, NEVER
         for since, held in reversed(self.held):
-            now = fact(held.state) if held.state is not None else None
+            now = fact(held.view.state) if held.view.state is not None else None
             if now is None or (which is not None and now != which):
                 break
             which, first = now, since
@@ -151,7 +151,7 @@ class Past:
     def _moves(self) -> Iterator[tuple[RendezvousState, RendezvousState, float]]:
         """Yield two registers of one life that it held one after the other, and since when it held the second one."""
         for (_, was), (at, now) in pairwise(self.held):
-            before, after = was.state, now.state
+            before, after = was.view.state, now.view.state
             if before and after and after.life == before.life and after.version > before.version:
                 yield before, after, at
 
@@ -211,4 +211,4 @@ def _is_aside(state: RendezvousState, node: Node) -> bool:
 
 
 def is_spare(held: Held) -> bool:
-    return held.state is not None and held.state.is_spare(held.who.node)
+    return held.view.state is not None and held.view.state.is_spare(held.who.node)

@@ -34,13 +34,13 @@ class RefusalLaw:
 def unjust(it: GaveUp) -> Iterator[str]:
     """Judge a refusal by the register and the settings."""
     held, rule = it.held, REFUSALS.get(it.why)
-    if rule and not (held.state and rule.keeps(held, held.state, held.who.profile)):
+    if rule and not (held.view.state and rule.keeps(held, held.view.state, held.who.profile)):
         yield f"{held.who.node} {rule.unjust}"
 
 
 def ignored(it: Decided) -> Iterator[str]:
     """Judge an arrival of a node that has no seat."""
-    held, edit, state = it.held, it.edit, it.held.state
+    held, edit, state = it.held, it.edit, it.held.view.state
     if not isinstance(edit, Arrive) or state is None or held.who.node in state.seats:
         return
     for rule in REFUSALS.values():
@@ -81,9 +81,8 @@ def _rivals(held: Held, state: RendezvousState, profile: Profile) -> Set[Node]:
     A node that had a place there, or whose slot has one, has no such rivals."""
     mine, me = held.who.profile, held.who.node
     is_of_one, is_full = state.limits.max_nodes == 1, state.complete and state.room <= len(state.wait_list)
-    had_a_place = (
-        held.returns or held.mine or held.spare_at is not None or me.slot in {node.slot for node in state.seats}
-    )
+    past, slots = held.past, {node.slot for node in state.seats}
+    had_a_place = past.returns or past.mine or past.spare_at is not None or me.slot in slots
     is_asked = mine.arguments and held.who.settings.same_program is Comparison.ARGUMENTS
     if not is_asked or had_a_place or not (is_of_one or is_full):
         return set()
@@ -101,12 +100,12 @@ def _is_behind(held: Held, state: RendezvousState, profile: Profile) -> bool:
 def _is_superseded(held: Held, state: RendezvousState, profile: Profile) -> bool:
     """Return True if there is a later start. Only one that lives makes a node end whose workers have not run."""
     is_later = _last_start(held.who.node, state) is not None
-    return is_later and (held.mine is not None or not _is_behind(held, state, profile))
+    return is_later and (held.past.mine is not None or not _is_behind(held, state, profile))
 
 
 def _fails_too_often(held: Held) -> bool:
     """Return True if a node that is to leave for its failures has ended enough rounds by them within its window."""
-    limit, times = held.who.settings.max_node_failures, held.failed_at
+    limit, times = held.who.settings.max_node_failures, held.past.failed_at
     if limit is None or not limit.leaves:
         return False
     return any(sum(0 <= last - at <= limit.within for at in times) >= limit.failures for last in times[-1:])
@@ -115,7 +114,7 @@ def _fails_too_often(held: Held) -> bool:
 def _was_lost_too_often(held: Held, state: RendezvousState) -> bool:
     """Return True if too many starts of this node's slot were lost, the one that it takes over among them."""
     limit, me = held.who.settings.max_node_failures, held.who.node
-    if limit is None or not limit.leaves or held.mine is not None or me in state.seats:
+    if limit is None or not limit.leaves or held.past.mine is not None or me in state.seats:
         return False
     here = {node for node, seat in state.seats.items() if not seat.notice and seat.status not in AWAY}
     starts = {node for node in here.union(state.lost_starts) if node.slot == me.slot}
@@ -130,7 +129,7 @@ def _last_start(me: Node, state: RendezvousState) -> Node | None:
 
 def _is_dead(held: Held, node: Node, status: Status) -> bool:
     """Return True if this node has left, or had been silent for a TTL when its heartbeat was read last."""
-    seen, read_at = held.sightings.of.get(node), held.sightings.read_at
+    seen, read_at = held.view.sightings.of.get(node), held.view.sightings.read_at
     silence = read_at - seen.moved_at if seen and read_at is not None else 0.0
     return status in (Status.GONE, Status.ABSENT) or has_lasted(silence, held.who.settings.ttl)
 

@@ -69,7 +69,7 @@ from .actions import (
 from .agenda import Agenda, Prepared, Request
 from .apply import apply
 from .client import FIRST_PAUSE_S, Client, Misfit, step
-from .context import Context, Held, Operation, Who
+from .context import Contact, Context, Doubt, Held, Operation, Past, View, Who
 from .errands import Errand
 from .exchange import (
     Advance,
@@ -127,12 +127,14 @@ __all__ = [
     "Close",
     "Comparison",
     "Complete",
+    "Contact",
     "Context",
     "Counted",
     "Decision",
     "Deed",
     "Did",
     "Done",
+    "Doubt",
     "Drain",
     "Draw",
     "Drawn",
@@ -164,6 +166,7 @@ __all__ = [
     "Over",
     "Overdue",
     "Passed",
+    "Past",
     "Pause",
     "Prepared",
     "Proceed",
@@ -196,6 +199,7 @@ __all__ = [
     "Token",
     "Told",
     "Unknown",
+    "View",
     "Violation",
     "Wait",
     "Who",

@@ -153,7 +153,7 @@ def _beside(client: Client, fed: Input, now: float) -> Client:
 
 def _is_from_before_sleep(held: Held, pushed: Pushed) -> bool:
     """Return True if the waiter began to wait for this before a sleep after which I have not looked yet."""
-    return held.woke_at is not None and pushed.sent_at < held.woke_at
+    return held.doubt.woke_at is not None and pushed.sent_at < held.doubt.woke_at
 
 
 def _take(client: Client, fed: Input, now: float) -> _Taken:
@@ -219,12 +219,12 @@ def _saw(client: Client, shown: Shown | Pushed, sent_at: float, now: float, arme
     before, held = client.held, saw(client.held, shown.state, sent_at, now, shown.here)
     back = (StoreBack(now),) if client.unanswered >= TOLD_AT else ()
     client = evolve(client, held=held, out=None, asked_at=0.0, armed=armed, unanswered=0)
-    if held.state is before.state:
+    if held.view.state is before.view.state:
         return client, None, back
-    errands = _owed(client.agenda.errands, before.state, held.state)
+    errands = _owed(client.agenda.errands, before.view.state, held.view.state)
     if errands is not client.agenda.errands:
         client = evolve(client, agenda=evolve(client.agenda, errands=errands))
-    return client, None, (*back, *_moved(before, held.state, now))
+    return client, None, (*back, *_moved(before, held.view.state, now))
 
 
 def _owed(errands: Errands, before: RendezvousState | None, after: RendezvousState | None) -> Errands:
@@ -240,11 +240,11 @@ def _moved(before: Held, state: RendezvousState | None, now: float) -> tuple[Not
     """Return the notices for the owner when the register is another one now."""
     if state is None:
         return ()
-    if before.state is None or state.life == before.state.life:
+    if before.view.state is None or state.life == before.view.state.life:
         return (Seen(state, now),)
     found = before.found.state if before.found else None
     by_me = state.life.nonce == before.who.nonce.nonce
-    return Restored(before.state, found, state, by_me, now), Seen(state, now)
+    return Restored(before.view.state, found, state, by_me, now), Seen(state, now)
 
 
 def _failed(client: Client, why: Silent | NoState, now: float) -> _Taken:
@@ -267,7 +267,7 @@ def _failed(client: Client, why: Silent | NoState, now: float) -> _Taken:
         agenda = evolve(agenda, errands=failed(agenda.errands, client.out))
     count = client.unanswered + 1
     pause = Pause(now + pause_s(count, FIRST_PAUSE_S, held.who.settings.keep_alive_interval))
-    told = (StoreSilent(why.text, now if held.silent_since is None else held.silent_since),)
+    told = (StoreSilent(why.text, now if held.contact.silent_since is None else held.contact.silent_since),)
     return evolve(client, held=held, agenda=agenda, out=None, unanswered=count), pause, told if count == TOLD_AT else ()
 
 

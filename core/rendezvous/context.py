@@ -1,8 +1,9 @@
 """Everything that a decision may read: this node's memory, its operation, and the time.
 
-`Held` is the node's memory between two turns. Only `memory.py` makes a new one. `Operation` is what the node is about.
-`Context` holds both, with the time, and names the questions that handlers ask. Every span counts from when *this observer*
-first saw a fact, on its own clock.
+`Held` is the node's memory between two turns, in parts: who it is, its view of the register and of the other nodes, its
+contact to the store, its past, and what keeps it from trusting its view. Only `memory.py` makes a new one. `Operation` is
+what the node is about. `Context` holds both, with the time, and names the questions that handlers ask. Every span counts
+from when *this observer* first saw a fact, on its own clock.
 """
 
 from __future__ import annotations
@@ -113,19 +114,37 @@ class Who:
 
 
 @frozen
-class Held:
-    """A node's memory."""
+class View:
+    """What the store has shown of the register and of the other nodes. Nothing of it counts in another life."""
 
-    who: Who
     state: RendezvousState | None = None
     held_at: float | None = None
     """When I first held this state; None before the first answered read."""
     sightings: Sightings = Sightings()
+    suspects: Mapping[Node, Suspect] = field(factory=dict)
+    spans: Spans = field(factory=dict)
+    proposed: Proposed | None = None
+
+
+@frozen
+class Contact:
+    """When I asked the store, and whether it answers."""
+
     asked_at: float = -math.inf
     """When I sent the last request, other than a read of heartbeats, of those that the store has answered without a gap
     since the last such read. A gap is longer than two intervals."""
-    suspects: Mapping[Node, Suspect] = field(factory=dict)
-    spans: Spans = field(factory=dict)
+    confirmed_at: float | None = None
+    """When I sent the last request whose answer showed a closed job."""
+    silent_since: float | None = None
+    """Since when the store does not answer; None while it does."""
+    tried_at: float = -math.inf
+    """When I sent the last question that the store left unanswered."""
+
+
+@frozen
+class Past:
+    """What this node and its workers have done, and what became of it."""
+
     mine: WorldId | None = None
     """The world that my workers last ran in."""
     ran: frozenset[WorldId] = NO_WORLDS
@@ -134,45 +153,67 @@ class Held:
     """The world in which they all succeeded, as the register has shown once."""
     reserve_in: WorldId | None = None
     """The world in which this node is a reserve, as the register has shown once."""
-    failed_at: tuple[float, ...] = ()
-    """When my last failures ended rounds, as the register has shown; empty without a limit of failures."""
-    asides: int = 0
-    """How often this node was set aside."""
-    owed: Token | None = None
-    """The state on which a write of mine with an unknown outcome was based (version 0: on nothing)."""
-    unsure_at: float | None = None
-    """Since when I do not know that outcome. I must read the register, by a later request, before I decide again."""
-    returns: bool = False
-    """I had a seat, or may have had one, and lost it. Those who evicted me may have been told wrongly by a link."""
-    spare_at: float | None = None
-    """When I was last seen to be a spare."""
-    proposed: Proposed | None = None
-    found: Found | None = None
-    """The store lost what I hold, or came back with an older state. I decide nothing before the better one is restored."""
-    woke_at: float | None = None
-    """When I woke after my process stood still. My memory counts for nothing until a later request is answered."""
-    confirmed_at: float | None = None
-    """When I sent the last request whose answer showed a closed job."""
-    silent_since: float | None = None
-    """Since when the store does not answer; None while it does."""
-    tried_at: float = -math.inf
-    """When I sent the last question that the store left unanswered."""
     advanced_in: WorldId | None = None
     """The world in which a worker of mine has passed the highest step that was reached before it."""
     still_since: float | None = None
     """Since when no worker of mine has made progress; None: one does, or nobody has looked."""
-    trouble: Trouble | None = None
+    failed_at: tuple[float, ...] = ()
+    """When my last failures ended rounds, as the register has shown; empty without a limit of failures."""
+    asides: int = 0
+    """How often this node was set aside."""
+    returns: bool = False
+    """I had a seat, or may have had one, and lost it. Those who evicted me may have been told wrongly by a link."""
+    spare_at: float | None = None
+    """When I was last seen to be a spare."""
+
+
+@frozen
+class Doubt:
+    """What keeps me from trusting my view."""
+
+    owed: Token | None = None
+    """The state on which a write of mine with an unknown outcome was based (version 0: on nothing)."""
+    unsure_at: float | None = None
+    """Since when I do not know that outcome. I must read the register, by a later request, before I decide again."""
+    woke_at: float | None = None
+    """When I woke after my process stood still. My memory counts for nothing until a later request is answered."""
+    instead: Found | Trouble | None = None
+    """What the store shows instead of my state. It lost that, or came back with an older one: I decide nothing before the
+    better one is restored. Or I cannot read what it shows."""
+
+
+@frozen
+class Held:
+    """A node's memory."""
+
+    who: Who
+    view: View = View()
+    contact: Contact = Contact()
+    past: Past = Past()
+    doubt: Doubt = Doubt()
 
     @property
     def token(self) -> Token | None:
-        return self.state.token if self.state else None
+        return self.view.state.token if self.view.state else None
+
+    @property
+    def found(self) -> Found | None:
+        """The state that is to be restored before anything else."""
+        instead = self.doubt.instead
+        return instead if isinstance(instead, Found) else None
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why what the store shows cannot be read."""
+        instead = self.doubt.instead
+        return instead if isinstance(instead, Trouble) else None
 
     def is_behind(self, world: WorldId) -> bool:
         """Return True if this world is over for me.
 
         My workers ran in it, or in a later world of its life: the rounds of one life only rise.
         """
-        return any(ran.life == world.life and ran.round >= world.round for ran in self.ran)
+        return any(ran.life == world.life and ran.round >= world.round for ran in self.past.ran)
 
 
 @frozen
@@ -195,7 +236,7 @@ class Context:
     def profile(self) -> Profile:
         """Return what I say of myself when I arrive. If I return, I name no port of a link, so no evidence counts again."""
         mine = self.held.who.profile
-        return evolve(mine, link_port=0) if self.held.returns else mine
+        return evolve(mine, link_port=0) if self.held.past.returns else mine
 
     @property
     def failing(self) -> Failing | None:
@@ -203,27 +244,27 @@ class Context:
         limit = self.settings.max_node_failures
         if limit is None:
             return None
-        recent = [at for at in self.held.failed_at if at >= self.now - limit.within]
-        return limit.told(len(recent) + 1, self.held.asides)
+        recent = [at for at in self.held.past.failed_at if at >= self.now - limit.within]
+        return limit.told(len(recent) + 1, self.held.past.asides)
 
     @property
     def fails_too_often(self) -> bool:
         """True if I have failed too often, and am to leave."""
         limit = self.settings.max_node_failures
-        return limit is not None and limit.is_over(self.held.failed_at)
+        return limit is not None and limit.is_over(self.held.past.failed_at)
 
     @property
     def was_lost_too_often(self) -> bool:
         """True if too many earlier starts of my slot were lost, and I am to leave before I take a seat."""
         limit, state = self.settings.max_node_failures, self.state
-        if limit is None or not limit.leaves or state is None or self.seat is not None or self.held.mine is not None:
+        if limit is None or not limit.leaves or state is None or self.seat is not None or self.held.past.mine:
             return False
         return lost_starts(state, self.me, limit.within) >= limit.failures
 
     @property
     def returns_at(self) -> float:
         """Return when my cool-down is over, if I am set aside."""
-        seen, failing = self.held.spans.get(Fact.ASIDE), self.seat.failing if self.seat else None
+        seen, failing = self.held.view.spans.get(Fact.ASIDE), self.seat.failing if self.seat else None
         return seen[1] + failing.cooldown_s if seen and failing else self.now
 
     @property
@@ -233,7 +274,7 @@ class Context:
     @property
     def owed(self) -> bool:
         """True if a write of mine may still land: it is based on the state that stands, or on one that I do not know."""
-        owed = self.held.owed
+        owed = self.held.doubt.owed
         return owed is not None and (self.state is None or owed.version >= self.state.version)
 
     @property
@@ -250,7 +291,7 @@ class Context:
     @property
     def in_my_world(self) -> bool:
         """True if the world that my workers ran in stands, and I am a member of it."""
-        state, mine = self.state, self.held.mine
+        state, mine = self.state, self.held.past.mine
         standing = state is not None and mine is not None and mine == state.world_id
         return standing and self.status in MEMBERS
 
@@ -263,8 +304,8 @@ class Context:
     def later_lives_at(self) -> float:
         """Return when that start is known to live, if it is not dead by then. One that has come since I first looked lives,
         and so did the one to which a node whose workers have run has lost its seat."""
-        sighting = self.held.sightings.of.get(self.later) if self.later else None
-        if self.held.mine is not None or (sighting and sighting.vouched):
+        sighting = self.held.view.sightings.of.get(self.later) if self.later else None
+        if self.held.past.mine is not None or (sighting and sighting.vouched):
             return self.now
         return self.lives_at(Fact.LATER)
 
@@ -272,9 +313,9 @@ class Context:
         """Return when those are known to live that keep me out, if they are not dead by then: two TTLs after I saw this fact
         first, and read their heartbeats, or three where leases say so: a cluster that is busy, or has another leader, ends
         them late."""
-        sightings, settings = self.held.sightings, self.settings
+        sightings, settings = self.held.view.sightings, self.settings
         has_heard = sightings.read_at is not None and self.now - sightings.read_at <= 2 * settings.keep_alive_interval
-        seen = self.held.spans.get(fact)
+        seen = self.held.view.spans.get(fact)
         after = (3 if settings.leased else 2) * max(settings.ttl, LEASE_S)
         return max(seen[1], sightings.since) + after if seen and has_heard else math.inf
 
@@ -324,7 +365,7 @@ class Context:
     @property
     def entering(self) -> Proposed | None:
         """Return my proposal to enter, if it may still come true."""
-        mine, state = self.held.proposed, self.state
+        mine, state = self.held.view.proposed, self.state
         if mine is None or not mine.proposal.enters or state is None or state.complete or self.seat is not None:
             return None
         return mine if mine.proposal.era == state.era else None
@@ -375,7 +416,7 @@ class Context:
 
     def due(self, fact: Fact, after: float) -> float:
         """Return when I must act on a fact that has lasted for `after` seconds; inf while there is no such fact."""
-        seen = self.held.spans.get(fact)
+        seen = self.held.view.spans.get(fact)
         return seen[1] + after + self.patience if seen else math.inf
 
 
@@ -410,7 +451,7 @@ class Operation:
 
 
 def context(operation: Operation, held: Held, now: float) -> Context:
-    state, me = held.state, held.who.node
+    state, me = held.view.state, held.who.node
     seat = state.seats.get(me) if state is not None else None
     status = seat.status if seat is not None else None
     return Context(operation, held, now, state, seat, status, me, held.who.settings, dead(held, now))
@@ -418,7 +459,7 @@ def context(operation: Operation, held: Held, now: float) -> Context:
 
 def dead(held: Held, now: float) -> frozenset[Node]:
     """Return the seated nodes, other than me, that are dead for me: by their silence, or by evidence."""
-    return _silent(held, now) | gone(held, now) if held.suspects else _silent(held, now)
+    return _silent(held, now) | gone(held, now) if held.view.suspects else _silent(held, now)
 
 
 def gone(held: Held, now: float) -> frozenset[Node]:
@@ -427,23 +468,25 @@ def gone(held: Held, now: float) -> frozenset[Node]:
     Evidence counts while my own last acknowledged heartbeat is not older than two intervals: who is cut off evicts nobody.
     It counts against a node that names its link's port, and for one that has a seat itself.
     """
-    state = held.state
+    state = held.view.state
     if state is None or held.who.node not in state.seats:
         return NOBODY
     after = now - 2 * held.who.settings.keep_alive_interval
     return frozenset(
-        node for node, suspect in held.suspects.items() if suspect.beaten_at >= after and _counts(state.seats.get(node))
+        node
+        for node, suspect in held.view.suspects.items()
+        if suspect.beaten_at >= after and _counts(state.seats.get(node))
     )
 
 
 def stranded(held: Held, now: float) -> tuple[Node, ...]:
     """Return the other members of my world, if their links say of all that they are dead, and no worker of mine has made
     progress for `join_timeout`; else nobody."""
-    state, since = held.state, held.still_since
+    state, since = held.view.state, held.past.still_since
     if state is None or since is None or now - since < held.who.settings.join_timeout:
         return ()
     others = tuple([node for node in state.members if node != held.who.node and state.seats[node].status not in AWAY])
-    return others if all((was := held.suspects.get(node)) and was.is_gone for node in others) else ()
+    return others if all((was := held.view.suspects.get(node)) and was.is_gone for node in others) else ()
 
 
 def _counts(seat: Seat | None) -> bool:
@@ -455,7 +498,8 @@ def _silent(held: Held, now: float) -> frozenset[Node]:
 
     Nodes that have left do not count. If I last asked too long ago, I could not hear, and no node is dead.
     """
-    state, sightings, settings = held.state, held.sightings, held.who.settings
+    view, settings = held.view, held.who.settings
+    state, sightings = view.state, view.sightings
     read_at = sightings.read_at
     if state is None or read_at is None or now - read_at > 2 * settings.keep_alive_interval:
         return NOBODY

@@ -96,9 +96,9 @@ def watch(ctx: Context, deadline: float) -> Action:
         return Finish(state.closed)
     if state is None or not ctx.in_my_world:
         return _over(ctx)
-    if ctx.status is Status.IN and ctx.held.done_in == state.world_id:
+    if ctx.status is Status.IN and ctx.held.past.done_in == state.world_id:
         return Done(state.round)
-    if ctx.status is Status.IN and ctx.held.reserve_in == state.world_id:
+    if ctx.status is Status.IN and ctx.held.past.reserve_in == state.world_id:
         return Reserve(state.round)
     old, ahead = ctx.due(Fact.FRUITLESS, ctx.settings.progress_after), ctx.due(Fact.ADVANCE, 0.0)
     if ctx.now >= (proceeds := min(old, ahead)):
@@ -195,7 +195,7 @@ def _stays_out(ctx: Context, deadline: float) -> Action | None:
     Where the number of nodes is open, others may come to a round that forms: it has its last call first.
     """
     state, limits = ctx.state, ctx.settings.limits
-    if ctx.later or (ctx.seat is None and ctx.held.mine is not None):
+    if ctx.later or (ctx.seat is None and ctx.held.past.mine is not None):
         return Finish(Settled())  # a later start of my slot is there, or my seat is gone, and the others go on
     if state is not None and ctx.seat is None and (refusal := refused(ctx, state)):
         return refusal
@@ -227,14 +227,14 @@ def drain(ctx: Context, deadline: float) -> Action:
 
 def linger(ctx: Context, deadline: float) -> Action:
     """Wait until I have seen that the store holds the verdict that I know, so that no node begins the job again."""
-    state, confirmed_at = ctx.state, ctx.held.confirmed_at
+    state, confirmed_at = ctx.state, ctx.held.contact.confirmed_at
     if state is None or not state.closed or (confirmed_at is not None and confirmed_at >= ctx.operation.since):
         return Finish(Settled())
     return Fail(Why.UNCONFIRMED) if ctx.now >= deadline else Sync(ctx.now)
 
 
 def _over(ctx: Context) -> Finish:
-    mine, state = ctx.held.mine, ctx.state
+    mine, state = ctx.held.past.mine, ctx.state
     return Finish(Over(mine.round if mine else 0, state.ended if state else None))
 
 
@@ -277,6 +277,6 @@ def _upscale_at(ctx: Context) -> float:
     """
     after, alone_after = ctx.settings.upscale_after, max(ctx.settings.upscale_after, ctx.settings.party_timeout)
     newcomer = min(ctx.due(Fact.NEWCOMER, after), ctx.due(Fact.PART, alone_after))
-    if Fact.GROWN not in ctx.held.spans or (ctx.state is not None and ctx.state.fills_up):
+    if Fact.GROWN not in ctx.held.view.spans or (ctx.state is not None and ctx.state.fills_up):
         return newcomer
     return max(newcomer, ctx.due(Fact.GROWN, min(GROWN_RUNS * after, ctx.settings.join_timeout / 2)))

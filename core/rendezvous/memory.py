@@ -15,7 +15,7 @@ from ..values import evolve
 from ..violation import Finding, Violation
 from ..world import Life, Node, Profile, Why, WorldId
 from .actions import Proposal
-from .context import Fact, Found, Held, Proposed, Spans, Suspect, Trouble, dead
+from .context import Doubt, Fact, Found, Held, Proposed, Spans, Suspect, Trouble, View, dead
 from .links import Says
 from .lives import outranks
 from .refusals import barring
@@ -32,11 +32,11 @@ def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float, h
     """
     if state is not None and state.life.nonce == held.who.nonce.nonce:
         held = _renamed(held)  # it has begun this life, whatever else the answer is worth
-    if held.woke_at is not None:
-        return _unsilenced(held) if sent_at < held.woke_at else _awake(held, state, sent_at, now, here)
-    mine = held.state
+    mine, held_at, woke_at = held.view.state, held.view.held_at, held.doubt.woke_at
+    if woke_at is not None:
+        return _unsilenced(held) if sent_at < woke_at else _awake(held, state, sent_at, now, here)
     if mine is not None and not _goes_on(mine, state):
-        asked_since = held.held_at is None or sent_at >= held.held_at
+        asked_since = held_at is None or sent_at >= held_at
         return _changed(held, state, sent_at, now, here) if asked_since else _unsilenced(held)
     if not here and state is not None:
         return _changed(held, state, sent_at, now, here)
@@ -53,7 +53,7 @@ def saw(held: Held, state: RendezvousState | None, sent_at: float, now: float, h
 
 def _unsilenced(held: Held) -> Held:
     """Return my memory after an answer that is too old to tell me anything, except that the store is there."""
-    return held if held.silent_since is None else evolve(held, silent_since=None)
+    return held if held.contact.silent_since is None else evolve(held, contact=evolve(held.contact, silent_since=None))
 
 
 def _goes_on(mine: RendezvousState, state: RendezvousState | None) -> bool:
@@ -62,9 +62,9 @@ def _goes_on(mine: RendezvousState, state: RendezvousState | None) -> bool:
 
 def _awake(held: Held, state: RendezvousState | None, sent_at: float, now: float, here: bool) -> Held:
     """Return my memory after the first answer since I woke. What I hold counts only if the answer goes on from it."""
-    if held.state is not None and not _goes_on(held.state, state):
-        held = _afresh(held, None, now)
-    return saw(evolve(held, woke_at=None), state, sent_at, now, here)
+    if held.view.state is not None and not _goes_on(held.view.state, state):
+        held = _adopted(held, None, sent_at, now)
+    return saw(evolve(held, doubt=evolve(held.doubt, woke_at=None)), state, sent_at, now, here)
 
 
 def _changed(held: Held, state: RendezvousState | None, sent_at: float, now: float, here: bool) -> Held:
@@ -74,42 +74,32 @@ def _changed(held: Held, state: RendezvousState | None, sent_at: float, now: flo
             verify(state)
     except Violation as violation:
         return unreadable(held, str(violation), now, sent_at, violation.finding)
-    better = held.state if outranks(held.state, state) else state
+    better = held.view.state if outranks(held.view.state, state) else state
     if better is None or (better is state and here):
         return _at(_adopted(held, state, sent_at, now), now)
     known = held.found is not None and held.found.state == state
+    instead = held.found if known else Found(state, better, now)
     return evolve(
-        held,
-        held_at=now if held.held_at is None else held.held_at,
-        found=held.found if known else Found(state, better, now),
-        unsure_at=_still_unsure(held, sent_at),
-        silent_since=None,
-        trouble=None,
+        _unsilenced(held),
+        view=_answered(held.view, now),
+        doubt=evolve(held.doubt, unsure_at=_still_unsure(held, sent_at), instead=instead),
     )
+
+
+def _answered(view: View, now: float) -> View:
+    """Return what I have seen after an answer that shows nothing new: I have held it since the first one."""
+    return evolve(view, held_at=now) if view.held_at is None else view
 
 
 def _adopted(held: Held, state: RendezvousState | None, sent_at: float, now: float) -> Held:
     """Return my memory in another life. Nothing from the old one counts, except for the worlds that my workers ran in, and
     when I was a spare last: no spare is restored."""
-    return evolve(_afresh(held, state, now), confirmed_at=_confirmed_at(held, state, sent_at))
-
-
-def _afresh(held: Held, state: RendezvousState | None, now: float) -> Held:
     return evolve(
         held,
-        state=state,
-        held_at=now,
-        sightings=Sightings(),
-        suspects={},
-        returns=_returns(held, state),
-        spans={},
-        owed=None,
-        unsure_at=None,
-        spare_at=_spare_at(held, state, now),
-        found=None,
-        proposed=None,
-        silent_since=None,
-        trouble=None,
+        view=View(state, now),
+        contact=evolve(held.contact, confirmed_at=_confirmed_at(held, state, sent_at), silent_since=None),
+        past=evolve(held.past, returns=_returns(held, state), spare_at=_spare_at(held, state, now)),
+        doubt=Doubt(),
     )
 
 
@@ -118,7 +108,12 @@ def woke(held: Held, now: float) -> Held:
 
     All spans begin anew, that of a silent store too: those whom I wait for may have slept as well.
     """
-    return evolve(held, woke_at=now, suspects={}, spans={}, silent_since=None, still_since=None)
+    return evolve(
+        _unsilenced(held),
+        view=evolve(held.view, suspects={}, spans={}),
+        past=evolve(held.past, still_since=None),
+        doubt=evolve(held.doubt, woke_at=now),
+    )
 
 
 def unreadable(held: Held, text: str, now: float, sent_at: float = -math.inf, broken: Finding | None = None) -> Held:
@@ -133,55 +128,57 @@ def unserved(held: Held, text: str, now: float, sent_at: float) -> Held:
 
 
 def _troubled(held: Held, trouble: Trouble, now: float, sent_at: float) -> Held:
-    return evolve(silent(held, now, sent_at), found=None, trouble=trouble)
+    return evolve(silent(held, now, sent_at), doubt=evolve(held.doubt, instead=trouble))
 
 
 def _still(held: Held, sent_at: float, now: float) -> Held:
     """Return my memory after an answer with the state that I hold: the same object where nothing else has changed."""
-    confirmed_at, asked_at = _confirmed_at(held, held.state, sent_at), _asked_at(held, sent_at)
-    known = held.held_at is not None and held.unsure_at is None and held.trouble is None and held.found is None
-    if known and confirmed_at == held.confirmed_at and asked_at == held.asked_at:
+    view, contact, doubt = held.view, held.contact, held.doubt
+    confirmed_at, asked_at = _confirmed_at(held, view.state, sent_at), _asked_at(held, sent_at)
+    known = view.held_at is not None and doubt.unsure_at is None and doubt.instead is None
+    if known and confirmed_at == contact.confirmed_at and asked_at == contact.asked_at:
         return held
     return evolve(
         held,
-        unsure_at=_still_unsure(held, sent_at),
-        held_at=now if held.held_at is None else held.held_at,
-        asked_at=asked_at,
-        found=None,
-        trouble=None,
-        confirmed_at=confirmed_at,
+        view=_answered(view, now),
+        contact=evolve(contact, asked_at=asked_at, confirmed_at=confirmed_at),
+        doubt=doubt if known else Doubt(doubt.owed, _still_unsure(held, sent_at)),
     )
 
 
 def _moved(held: Held, state: RendezvousState, sent_at: float, now: float) -> Held:
-    landed = held.owed is not None and state.version > held.owed.version
-    alive = signs_of_life(held.state, state, _judged_by_life(held))
+    view, contact, past, owed = held.view, held.contact, held.past, held.doubt.owed
+    landed = owed is not None and state.version > owed.version
+    alive = signs_of_life(view.state, state, _judged_by_life(view))
     return evolve(
         held,
-        state=state,
-        held_at=now,
-        sightings=_with_later(held, state, refreshed(held.sightings, alive, now), now),
-        asked_at=_asked_at(held, sent_at),
-        suspects=_suspects(held, state, alive) if held.suspects else held.suspects,
-        returns=_returns(held, state),
-        failed_at=_failed_at(held, state, now),
-        asides=held.asides + _is_set_aside(held, state),
-        owed=None if landed else held.owed,
-        unsure_at=_still_unsure(held, sent_at),
-        spare_at=_spare_at(held, state, now),
-        found=None,
-        trouble=None,
-        proposed=_still_proposed(held.proposed),
-        confirmed_at=_confirmed_at(held, state, sent_at),
+        view=evolve(
+            view,
+            state=state,
+            held_at=now,
+            sightings=_with_later(held, state, refreshed(view.sightings, alive, now), now),
+            suspects=_suspects(view, state, alive) if view.suspects else view.suspects,
+            proposed=_still_proposed(view.proposed),
+        ),
+        contact=evolve(contact, asked_at=_asked_at(held, sent_at), confirmed_at=_confirmed_at(held, state, sent_at)),
+        past=evolve(
+            past,
+            failed_at=_failed_at(held, state, now),
+            asides=past.asides + _is_set_aside(held, state),
+            returns=_returns(held, state),
+            spare_at=_spare_at(held, state, now),
+        ),
+        doubt=Doubt(None if landed else owed, _still_unsure(held, sent_at)),
     )
 
 
 def _with_later(held: Held, state: RendezvousState, sightings: Sightings, now: float) -> Sightings:
     """Return the sightings, with that of a later start of my slot that has come since: it lives."""
-    if held.state is None or held.who.node in state.seats:
+    before = held.view.state
+    if before is None or held.who.node in state.seats:
         return sightings
     later = later_start(state, held.who.node)
-    if later is None or later in held.state.seats:
+    if later is None or later in before.seats:
         return sightings
     return evolve(sightings, of={**sightings.of, later: Sighting(None, now, vouched=True)})
 
@@ -189,26 +186,28 @@ def _with_later(held: Held, state: RendezvousState, sightings: Sightings, now: f
 def _asked_at(held: Held, sent_at: float) -> float:
     """Return when I sent the last request of those that were answered without a gap since I read heartbeats, after an answer
     to the one that I sent at this time."""
-    read_at = held.sightings.read_at
-    last = held.asked_at if read_at is None else max(read_at, held.asked_at)
+    read_at, asked_at = held.view.sightings.read_at, held.contact.asked_at
+    last = asked_at if read_at is None else max(read_at, asked_at)
     follows = last < sent_at <= last + 2 * held.who.settings.keep_alive_interval
-    return sent_at if follows else held.asked_at
+    return sent_at if follows else asked_at
 
 
-def _judged_by_life(held: Held) -> tuple[Node, ...]:
+def _judged_by_life(view: View) -> tuple[Node, ...]:
     """Return the nodes whose heartbeats I want to read; some may be there twice."""
-    return *held.sightings.of, *held.sightings.aside, *held.suspects
+    return *view.sightings.of, *view.sightings.aside, *view.suspects
 
 
 def _failed_at(held: Held, state: RendezvousState, now: float) -> tuple[float, ...]:
     """Return when my last failures ended rounds. A failure that the loss of a node explains counts no longer."""
-    limit, was, ended = held.who.settings.max_node_failures, held.state.ended if held.state else None, state.ended
-    if limit is None or ended is None or ended == was or ended.by != held.who.node:
-        return held.failed_at
+    me, limit, failed_at = held.who.node, held.who.settings.max_node_failures, held.past.failed_at
+    before, ended = held.view.state, state.ended
+    was = before.ended if before else None
+    if limit is None or ended is None or ended == was or ended.by != me:
+        return failed_at
     if ended.why is Why.FAILED:
-        return (*held.failed_at, now)[-limit.failures :] if _counts(state, held.who.node) else held.failed_at
-    refunded = was is not None and was.round == ended.round and held.state and _counts(held.state, held.who.node)
-    return held.failed_at[:-1] if refunded else held.failed_at
+        return (*failed_at, now)[-limit.failures :] if _counts(state, me) else failed_at
+    refunded = was is not None and was.round == ended.round and before and _counts(before, me)
+    return failed_at[:-1] if refunded else failed_at
 
 
 def _counts(state: RendezvousState, node: Node) -> bool:
@@ -219,14 +218,15 @@ def _counts(state: RendezvousState, node: Node) -> bool:
 
 def _is_set_aside(held: Held, state: RendezvousState) -> bool:
     """Return True if this state is the first that I see in which my node is set aside."""
-    was, seat = held.state.seats.get(held.who.node) if held.state else None, state.seats.get(held.who.node)
+    before, me = held.view.state, held.who.node
+    was, seat = before.seats.get(me) if before else None, state.seats.get(me)
     is_aside = seat is not None and seat.status is Status.ASIDE
     return is_aside and (was is None or was.status is not Status.ASIDE)
 
 
-def _suspects(held: Held, state: RendezvousState, alive: Collection[Node]) -> Mapping[Node, Suspect]:
+def _suspects(view: View, state: RendezvousState, alive: Collection[Node]) -> Mapping[Node, Suspect]:
     """Return whom I still suspect: who has a seat, and has not changed it."""
-    return {node: each for node, each in held.suspects.items() if node in state.seats and node not in alive}
+    return {node: each for node, each in view.suspects.items() if node in state.seats and node not in alive}
 
 
 def _returns(held: Held, state: RendezvousState | None) -> bool:
@@ -234,8 +234,9 @@ def _returns(held: Held, state: RendezvousState | None) -> bool:
     one."""
     if not held.who.profile.link_port:
         return False
-    had = held.owed is not None or (held.state is not None and held.who.node in held.state.seats)
-    return held.returns or (had and (state is None or held.who.node not in state.seats))
+    before, me = held.view.state, held.who.node
+    had = held.doubt.owed is not None or (before is not None and me in before.seats)
+    return held.past.returns or (had and (state is None or me not in state.seats))
 
 
 def _still_proposed(proposed: Proposed | None) -> Proposed | None:
@@ -244,19 +245,17 @@ def _still_proposed(proposed: Proposed | None) -> Proposed | None:
 
 
 def _spare_at(held: Held, state: RendezvousState | None, now: float) -> float | None:
-    return now if _is_spare(held.who.node, held.state) or _is_spare(held.who.node, state) else held.spare_at
-
-
-def _is_spare(node: Node, state: RendezvousState | None) -> bool:
-    return state is not None and state.is_spare(node)
+    was_or_is = any(each is not None and each.is_spare(held.who.node) for each in (held.view.state, state))
+    return now if was_or_is else held.past.spare_at
 
 
 def _still_unsure(held: Held, sent_at: float) -> float | None:
-    return None if held.unsure_at is None or sent_at >= held.unsure_at else held.unsure_at
+    unsure_at = held.doubt.unsure_at
+    return None if unsure_at is None or sent_at >= unsure_at else unsure_at
 
 
 def _confirmed_at(held: Held, state: RendezvousState | None, sent_at: float) -> float | None:
-    return sent_at if state is not None and state.closed else held.confirmed_at
+    return sent_at if state is not None and state.closed else held.contact.confirmed_at
 
 
 def unanswered(held: Held, based_on: Token | None, now: float) -> Held:
@@ -266,10 +265,10 @@ def unanswered(held: Held, based_on: Token | None, now: float) -> Held:
     that has lost its memory.
     """
     if held.found is not None:
-        return _renamed(evolve(held, unsure_at=now))
+        return _renamed(evolve(held, doubt=evolve(held.doubt, unsure_at=now)))
     if based_on is None:
-        return _renamed(evolve(held, owed=Token(held.who.nonce, 0), unsure_at=now))
-    return evolve(held, owed=based_on, unsure_at=now)
+        return _renamed(evolve(held, doubt=evolve(held.doubt, owed=Token(held.who.nonce, 0), unsure_at=now)))
+    return evolve(held, doubt=evolve(held.doubt, owed=based_on, unsure_at=now))
 
 
 def _renamed(held: Held) -> Held:
@@ -280,8 +279,9 @@ def _renamed(held: Held) -> Held:
 
 def silent(held: Held, now: float, sent_at: float = -math.inf) -> Held:
     """Return my memory after a request without an answer, sent at `sent_at` (-inf: the waiter's, sent long ago)."""
-    since = now if held.silent_since is None else held.silent_since
-    return evolve(held, silent_since=since, tried_at=max(held.tried_at, sent_at))
+    contact = held.contact
+    since = now if contact.silent_since is None else contact.silent_since
+    return evolve(held, contact=evolve(contact, silent_since=since, tried_at=max(contact.tried_at, sent_at)))
 
 
 def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float, named: Life | None) -> Held:
@@ -289,14 +289,14 @@ def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: 
 
     Heartbeats of another life tell nothing. Then I must read the register.
     """
-    if held.state is not None and held.state.life != named:
-        return evolve(held, unsure_at=now, silent_since=None)
-    settings = held.who.settings
+    view, settings = held.view, held.who.settings
+    if view.state is not None and view.state.life != named:
+        return evolve(_unsilenced(held), doubt=evolve(held.doubt, unsure_at=now))
     afresh_after = 2 * settings.keep_alive_interval
-    asked_at = held.asked_at
-    seen = observe(held.sightings, counters, sent_at, now, afresh_after, settings.ttl, settings.leased, asked_at)
-    suspects = _unheard(held.suspects, counters, sent_at) if held.suspects else held.suspects
-    return _at(evolve(held, sightings=seen, suspects=suspects), now)
+    asked_at = held.contact.asked_at
+    seen = observe(view.sightings, counters, sent_at, now, afresh_after, settings.ttl, settings.leased, asked_at)
+    suspects = _unheard(view.suspects, counters, sent_at) if view.suspects else view.suspects
+    return _at(evolve(held, view=evolve(view, sightings=seen, suspects=suspects)), now)
 
 
 def _unheard(
@@ -321,61 +321,70 @@ def told_by_link(held: Held, node: Node, says: Says, beaten_at: float | None, no
     Evidence without suspicion says nothing: the node has shown a sign of life since its link ended. A port that refuses
     while the store is silent evicts nobody.
     """
-    suspects = dict(held.suspects)
+    suspects = dict(held.view.suspects)
     was = suspects.get(node)
     if says is Says.SUSPECT:
         suspects[node] = Suspect(now)
     elif says is Says.ANSWERS:
         suspects.pop(node, None)
-    elif says is Says.REFUSES and held.silent_since is not None:
+    elif says is Says.REFUSES and held.contact.silent_since is not None:
         suspects[node] = evolve(was or Suspect(now), is_gone=True)
     elif says is Says.GONE and was is not None:
         suspects[node] = evolve(was, beaten_at=was.beaten_at if beaten_at is None else beaten_at, is_gone=True)
-    return evolve(held, suspects=suspects)
+    return evolve(held, view=evolve(held.view, suspects=suspects))
 
 
 def stands_still(held: Held, since: float | None) -> Held:
     """Return my memory after a look at my workers: none has made progress since then (None: one has)."""
-    return evolve(held, still_since=since)
+    return evolve(held, past=evolve(held.past, still_since=since))
 
 
 def advanced(held: Held, round: int, now: float) -> Held:
     """Return my memory after a worker of mine has passed all steps that were reached before, if it is one of my world."""
-    mine = held.mine if held.mine is not None and held.mine.round == round else held.advanced_in
-    return _at(evolve(held, advanced_in=mine), now)
+    mine, advanced_in = held.past.mine, held.past.advanced_in
+    advanced_in = mine if mine is not None and mine.round == round else advanced_in
+    return _at(evolve(held, past=evolve(held.past, advanced_in=advanced_in)), now)
 
 
 def proposed(held: Held, proposal: Proposal, count: int, sent_at: float, now: float) -> Held:
     """Return my memory after this proposal of mine was put down, as one of this many of its kind."""
-    mine = Proposed(proposal, now, count)
-    return _at(evolve(held, proposed=mine, asked_at=_asked_at(held, sent_at)), now)
+    return _at(_proposes(_asked(held, sent_at), Proposed(proposal, now, count)), now)
 
 
 def unproposed(held: Held, proposal: Proposal, now: float) -> Held:
     """Return my memory after the store has not answered to this proposal: it may stand there, or may yet come there."""
-    return evolve(held, proposed=Proposed(proposal, now, 0))
+    return _proposes(held, Proposed(proposal, now, 0))
 
 
 def gathered(held: Held, proposals: Mapping[Node, Proposal], sent_at: float, now: float) -> Held:
     """Return my memory after a read of what these nodes propose."""
-    mine = evolve(held.proposed, others=proposals) if held.proposed is not None else None
-    return _at(evolve(held, proposed=mine, asked_at=_asked_at(held, sent_at)), now)
+    mine = held.view.proposed
+    return _at(_proposes(_asked(held, sent_at), mine and evolve(mine, others=proposals)), now)
+
+
+def _proposes(held: Held, mine: Proposed | None) -> Held:
+    return evolve(held, view=evolve(held.view, proposed=mine))
+
+
+def _asked(held: Held, sent_at: float) -> Held:
+    """Return my memory after an answer that shows no register, to the request that I sent at this time."""
+    return evolve(held, contact=evolve(held.contact, asked_at=_asked_at(held, sent_at)))
 
 
 def joined(held: Held, world: WorldId) -> Held:
     """Return my memory after a join, with the world that my workers will run in."""
-    ran = frozenset(each for each in held.ran if each.life != world.life)
-    return evolve(held, mine=world, ran=ran | {world}, still_since=None)
+    ran = frozenset(each for each in held.past.ran if each.life != world.life)
+    return evolve(held, past=evolve(held.past, mine=world, ran=ran | {world}, still_since=None))
 
 
 def marked(held: Held) -> Held:
     """Return my memory after the register showed that my workers have all succeeded, since a store may forget it."""
-    return evolve(held, done_in=held.mine)
+    return evolve(held, past=evolve(held.past, done_in=held.past.mine))
 
 
 def reserved(held: Held) -> Held:
     """Return my memory after the register showed that this node is a reserve."""
-    return evolve(held, reserve_in=held.mine)
+    return evolve(held, past=evolve(held.past, reserve_in=held.past.mine))
 
 
 def introduced(held: Held, profile: Profile) -> Held:
@@ -385,11 +394,9 @@ def introduced(held: Held, profile: Profile) -> Held:
 
 def _at(held: Held, now: float) -> Held:
     """Return my memory with the spans of the facts that hold now, each from when I first saw it."""
-    known = held.spans
+    held, known = _unsilenced(held), held.view.spans
     spans: Spans = {fact: _since(known, fact, which) or (which, now) for fact, which in _facts(held, now).items()}
-    if held.silent_since is None and spans == known:
-        return held
-    return evolve(held, spans=spans, silent_since=None)
+    return held if spans == known else evolve(held, view=evolve(held.view, spans=spans))
 
 
 def _since(known: Spans, fact: Fact, which: object) -> tuple[object, float] | None:
@@ -400,7 +407,7 @@ def _since(known: Spans, fact: Fact, which: object) -> tuple[object, float] | No
 
 def _facts(held: Held, now: float) -> Mapping[Fact, object]:
     """Return the facts that hold now. The value names the instance: when it changes, the span starts again."""
-    state = held.state
+    state, me, advanced_in = held.view.state, held.who.node, held.past.advanced_in
     if state is None or state.closed:
         return {}
     facts: dict[Fact, object] = {}
@@ -415,14 +422,14 @@ def _facts(held: Held, now: float) -> Mapping[Fact, object]:
             facts[Fact.GROWN] = state.round
         if state.limits.give_up_after and not state.progressed:
             facts[Fact.FRUITLESS] = state.round
-            if held.advanced_in is not None and held.advanced_in == state.world_id:
+            if advanced_in is not None and advanced_in == state.world_id:
                 facts[Fact.ADVANCE] = state.round
     if dead(held, now):
         facts[Fact.DEAD] = True
-    if held.who.node not in state.seats and (later := later_start(state, held.who.node)) in held.sightings.of:
+    if me not in state.seats and (later := later_start(state, me)) in held.view.sightings.of:
         facts[Fact.LATER] = later
     if barring(held):
         facts[Fact.BARRED] = True
-    if state.census[Status.ASIDE] and (seat := state.seats.get(held.who.node)) and seat.status is Status.ASIDE:
+    if state.census[Status.ASIDE] and (seat := state.seats.get(me)) and seat.status is Status.ASIDE:
         facts[Fact.ASIDE] = seat.order
     return facts

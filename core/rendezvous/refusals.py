@@ -94,7 +94,7 @@ def barring(held: Held) -> Mapping[Node, Why]:
     And where nobody has named the job, one that has no seat for a newcomer with other arguments is another job, and so is
     one that may have one node. That bars no node which had a place in it, or whose slot has one.
     """
-    mine, state, settings = held.who.profile, held.state, held.who.settings
+    mine, state, settings = held.who.profile, held.view.state, held.who.settings
     if state is None or held.who.node in state.seats:
         return {}
     bars = settings.same_program is Comparison.ARGUMENTS and bool(mine.arguments) and not _had_a_place(held, state)
@@ -122,7 +122,7 @@ def barred_by(ctx: Context) -> Mapping[Node, Why]:
 
 def _had_a_place(held: Held, state: RendezvousState) -> bool:
     """Return True if this node was a member or a spare of this job, or an agent of its slot is."""
-    was = held.returns or held.mine is not None or held.spare_at is not None
+    was = held.past.returns or held.past.mine is not None or held.past.spare_at is not None
     return was or any(node.slot == held.who.node.slot for node in state.seats)
 
 

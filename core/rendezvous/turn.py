@@ -94,8 +94,8 @@ def turn(operation: Operation, held: Held, now: float, decides: Handler | None =
 
     `decides` is asked in the place of the operation's handler, in a simulated world with handlers of its user's.
     """
-    unsure = held.held_at is None or held.unsure_at is not None or held.woke_at is not None
-    if held.trouble and unsure:
+    unsure = held.view.held_at is None or held.doubt.unsure_at is not None or held.doubt.woke_at is not None
+    if unsure and held.trouble:
         return _raise(held.trouble)
     ctx = context(operation, held, now)
     deadline = _deadline(operation, ctx)
@@ -121,9 +121,9 @@ def _deadline(operation: Operation, ctx: Context) -> float:
     the exit barrier only."""
     if operation.handler is watch and ctx.status is not Status.DONE:
         return math.inf
-    if operation.handler is not join or ctx.held.spare_at is None:
+    if operation.handler is not join or ctx.held.past.spare_at is None:
         return operation.deadline
-    return math.inf if ctx.spare else max(operation.deadline, ctx.held.spare_at + ctx.settings.join_timeout)
+    return math.inf if ctx.spare else max(operation.deadline, ctx.held.past.spare_at + ctx.settings.join_timeout)
 
 
 def _given_up(operation: Operation, ctx: Context, deadline: float) -> bool:
@@ -131,11 +131,11 @@ def _given_up(operation: Operation, ctx: Context, deadline: float) -> bool:
     that watches goes on watching: neither running workers nor a reserve are stopped for that, unless all other members are
     dead and the workers stand still. A silence counts only if I asked in its second half: my loop may have stood still, and
     the store may be back."""
-    silent_since = ctx.held.silent_since
+    silent_since = ctx.held.contact.silent_since
     if silent_since is None or (_runs(operation, ctx) and not stranded(ctx.held, ctx.now)):
         return False
     silence = ctx.now - silent_since
-    lasts = silence >= ctx.settings.join_timeout and ctx.held.tried_at >= ctx.now - silence / 2
+    lasts = silence >= ctx.settings.join_timeout and ctx.held.contact.tried_at >= ctx.now - silence / 2
     return lasts or ctx.now >= deadline
 
 
@@ -148,7 +148,7 @@ def _why_stranded(ctx: Context) -> str:
     state, others = ctx.state, stranded(ctx.held, ctx.now)
     if state is None or not others or not _runs(ctx.operation, ctx):
         return ""
-    still_s = ctx.now - (ctx.held.still_since or ctx.now)
+    still_s = ctx.now - (ctx.held.past.still_since or ctx.now)
     dead = f"the other nodes of round {state.round} are dead ({named(state, others)})"
     return f"{dead}, and no worker here has made progress for {still_s:.0f} s"
 
@@ -158,8 +158,8 @@ def _wait(ctx: Context, until: float) -> Decision:
     it answers again."""
     watched = _watched(ctx)
     if not watched:
-        return Wait(ctx.held.token, until if ctx.held.silent_since is None else ctx.now)
-    sightings = ctx.held.sightings
+        return Wait(ctx.held.token, until if ctx.held.contact.silent_since is None else ctx.now)
+    sightings = ctx.held.view.sightings
     read_at = sightings.read_at
     asked_all = not [node for node in watched if node not in sightings.of]
     look_at = read_at + ctx.settings.keep_alive_interval if asked_all and read_at is not None else ctx.now
@@ -177,24 +177,24 @@ def _watched(ctx: Context) -> tuple[Node, ...]:
     first = ctx.coordinator
     is_well = first is not None and not _is_silent(ctx, first) and not ctx.dead
     if first is not None and first != me and is_well:
-        unheard = [node for node, seen in ctx.held.sightings.of.items() if seen.counter is None]
-        besides = {*ctx.held.suspects, *unheard} - {first, me}
+        unheard = [node for node, seen in ctx.held.view.sightings.of.items() if seen.counter is None]
+        besides = {*ctx.held.view.suspects, *unheard} - {first, me}
         return (first, *[node for node in state.present if node in besides]) if besides else (first,)
     stand_ins = state.stand_ins
     if first == me or me in stand_ins or all(_is_silent(ctx, node) for node in stand_ins):
         return tuple([node for node in state.present if node != me])
-    those = {state.first, first, *stand_ins, *ctx.held.suspects, *ctx.dead} - {me}
+    those = {state.first, first, *stand_ins, *ctx.held.view.suspects, *ctx.dead} - {me}
     return tuple([node for node in state.present if node in those])
 
 
 def _is_silent(ctx: Context, node: Node) -> bool:
-    return ctx.held.sightings.silence(node) >= ctx.settings.ttl / 2
+    return ctx.held.view.sightings.silence(node) >= ctx.settings.ttl / 2
 
 
 def _edit(ctx: Context, edit: Edit, deadline: float) -> Decision:
     """Write the edit; or, where many nodes have the same to write, propose it. The last of them writes for all. If that node
     is gone, the first node that loses its patience writes."""
-    state, proposed = ctx.state, ctx.held.proposed
+    state, proposed = ctx.state, ctx.held.view.proposed
     if isinstance(edit, Arrive) and ctx.seat is None:
         return _enter(ctx, edit, deadline)
     if state is None or not isinstance(edit, Arrive | Done) or ctx.crowd <= ctx.settings.helping_above:

@@ -96,7 +96,7 @@ def _shown_after(at: float, moments: Iterable[Moment]) -> RendezvousState | None
         if state and sent_at >= at:
             return written[1] if state == written[0] else state
         if isinstance(moment.step.ask, Write):
-            written = (moment.step.ask.state, moment.after.held.state)
+            written = (moment.step.ask.state, moment.after.held.view.state)
     return None
 
 

@@ -98,8 +98,8 @@ def _deeds(history: History, boot: str) -> Iterator[_Deed]:
 
 
 def _of(moment: Moment, at: float, history: History) -> Iterator[_Deed]:
-    node, state = moment.after.held.who.node, moment.after.held.state
-    if state and state.complete and state is not moment.before.held.state:
+    node, state = moment.after.held.who.node, moment.after.held.view.state
+    if state and state.complete and state is not moment.before.held.view.state:
         yield _Deed(COMPLETE, state.round, at, node)
     write = landed(moment, history.states)
     if write and isinstance(write.edit, Arrive | Together):

@@ -207,7 +207,7 @@ def _knowing(run: Replayed, states: Mapping[Place, RendezvousState]) -> Iterator
     known = BEFORE_ALL
     for moment in run.moments:
         write = landed(moment, states)
-        for state in (moment.after.held.state, write.state if write else None):
+        for state in (moment.after.held.view.state, write.state if write else None):
             known = max(known, place(state.life, state.version)) if state else known
         yield known, moment
 
@@ -232,7 +232,7 @@ def _of_client(moment: Moment, fed: Input, answered_at: float, tried_at: float) 
     held = moment.after.held
     if isinstance(fed, Woke):
         yield Slept(held.who.node, moment.at)
-    if held.state is not moment.before.held.state:
+    if held.view.state is not moment.before.held.view.state:
         yield Holds(held, moment.at)
     if isinstance(moment.step, Asked) and isinstance(moment.step.ask, Write):
         yield Decided(held, moment.step.ask.edit, moment.at)
@@ -245,7 +245,7 @@ def _of_client(moment: Moment, fed: Input, answered_at: float, tried_at: float) 
 
 def _of_call(moment: Moment, step: CallStepped) -> Iterator[Fact]:
     """Yield the facts of a rank's step by which its register is judged."""
-    node, world = moment.after.held.who.node, moment.after.held.mine
+    node, world = moment.after.held.who.node, moment.after.held.past.mine
     for command in step.commands:
         if world and isinstance(command, words.End):
             yield Failed(node, world)

@@ -124,9 +124,10 @@ def _on(history: History, boot: str) -> Iterator[Recovery]:
     progressed = [
         progress for run in history.runs if run.trace.header.boot == boot for progress in _progress(history, run)
     ]
+    shown = [(at, moment.after.held.view.state) for at, moment in moments]
     told = _Moments(
         tuple((write.state.round, at) for at, moment in moments if (write := _arrival(moment, history))),
-        tuple((state.round, at) for at, moment in moments if (state := moment.after.held.state) and state.complete),
+        tuple((state.round, at) for at, state in shown if state and state.complete),
         tuple((moment.step.round, at) for at, moment in moments if isinstance(moment.step, Started)),
         tuple(
             (world.round, at, moment.after.group.node, event, commands)
@@ -217,7 +218,7 @@ def _spans(history: History, run: Replayed) -> Iterator[Span]:
 def _about(replica: Replica) -> tuple[SpanKind, str]:
     if isinstance(replica.machine, Call):
         return of_calls.about(replica.machine)
-    group, state = replica.group, replica.held.state
+    group, state = replica.group, replica.held.view.state
     if group.phase is Phase.JOINING and state and state.is_spare(group.node):
         return "waiting", ""
     return SPANS[group.phase], f"round {group.world.round}" if group.world else ""
@@ -233,7 +234,7 @@ def _marks(history: History, run: Replayed) -> Iterator[Mark]:
             faults = map(of_calls.fault, moment.step.commands)
             yield from (Mark(node, at, "fault", text) for text in faults if text)
         if write := landed(moment, history.states):
-            yield marked(node, at, _did(write.edit), (moment.after.held.state, write.edit, write.state))
+            yield marked(node, at, _did(write.edit), (moment.after.held.view.state, write.edit, write.state))
     for round, at in _progress(history, run):
         yield Mark(node, at, "progress", f"first progress of round {round}")
     if run.differs:

@@ -295,8 +295,8 @@ class Agents:
         return consequence
 
     def _puts_on_record(self, process: Process, record: Record | RecordUnstartable | RecordUnfit) -> Errand:
-        if process.held.state is not None:
-            process.memory.records.append((process.held.state.job, record))
+        if process.held.view.state is not None:
+            process.memory.records.append((process.held.view.state.job, record))
         if isinstance(record, Record):
             self.witness.blames.tells(process, record)
         return Errand(record)

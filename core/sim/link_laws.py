@@ -131,9 +131,9 @@ class LinkLaws:
     def follows(self, held: Held, pasts: Mapping[Node, LinkPast]) -> None:
         """Judge to whom a node has links now. Raises Violation."""
         self.strength.armed["L16"] += 1
-        silent = held.silent_since is not None
+        silent = held.contact.silent_since is not None
         wanted = _wanted(
-            held.state, held.who.node, [node for node, past in pasts.items() if silent and past.is_evidence]
+            held.view.state, held.who.node, [node for node, past in pasts.items() if silent and past.is_evidence]
         )
         if {*wanted} != pasts.keys():
             check([("L16", f"{held.who.node} has links to {sorted(pasts)}, not to {sorted(wanted)}")])
@@ -154,22 +154,23 @@ class LinkLaws:
             case Woke():
                 doubts.clear()
             case Linked():
-                _told(doubts, fed, before.silent_since is not None, now)
-            case Heartbeats(counters, life) if before.state is None or before.state.life == life:
+                _told(doubts, fed, before.contact.silent_since is not None, now)
+            case Heartbeats(counters, life) if before.view.state is None or before.view.state.life == life:
                 _read(doubts, counters, was.asked_at)
             case _:
                 pass
-        unclear = _moved(doubts, before.state, held.state)
-        if was.pushed is not None or (before.woke_at is not None and held.woke_at is None):
+        unclear = _moved(doubts, before.view.state, held.view.state)
+        if was.pushed is not None or (before.doubt.woke_at is not None and held.doubt.woke_at is None):
             unclear |= doubts.keys()
-        if missing := doubts.keys() - unclear - held.suspects.keys():
+        if missing := doubts.keys() - unclear - held.view.suspects.keys():
             yield "L17", f"{me} suspects {sorted(missing)} no longer, which have shown no sign of life"
-        if more := held.suspects.keys() - doubts.keys():
+        if more := held.view.suspects.keys() - doubts.keys():
             yield "L17", f"{me} suspects {sorted(more)}, whose links did not break, or which live"
-        for node in unclear - held.suspects.keys():
+        for node in unclear - held.view.suspects.keys():
             del doubts[node]
         for node, doubt in doubts.items():
-            if (held.suspects[node].beaten_at, held.suspects[node].is_gone) != (doubt.beaten_at, doubt.is_gone):
+            suspect = held.view.suspects[node]
+            if (suspect.beaten_at, suspect.is_gone) != (doubt.beaten_at, doubt.is_gone):
                 yield "L17", f"{me} has another evidence against {node} than its links told"
 
 

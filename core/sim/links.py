@@ -66,7 +66,7 @@ class Links:
         """Link this node to the neighbours that its register names, and to nobody else."""
         lines, held = self.lines.setdefault(process.node, {}), process.held
         links = {node: line.link for node, line in lines.items()}
-        wanted = followed(links, held.state, process.node, held.silent_since is not None)
+        wanted = followed(links, held.view.state, process.node, held.contact.silent_since is not None)
         for node in [node for node, line in lines.items() if wanted.get(node) is not line.link]:
             del lines[node]
         for node, link in wanted.items():
@@ -158,7 +158,7 @@ class Links:
         if self.network.waits(process, self._hears, process, line, number, event):
             return
         now = process.clock.shows(self.future.now)
-        before, is_silent = line.link, process.held.silent_since is not None
+        before, is_silent = line.link, process.held.contact.silent_since is not None
         line.link, commands = transition(before, event, now, is_silent)
         self.laws.hears(line.past, before.node, event, is_silent, commands, now)
         for command in commands:

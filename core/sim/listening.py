@@ -21,7 +21,7 @@ O18 = Law(
 
 def listens(strength: Strength, held: Held, question: Observe, now: float) -> None:
     """Judge whose heartbeats a node reads. Raises Violation."""
-    state, me, reads = held.state, held.who.node, question.nodes
+    state, me, reads = held.view.state, held.who.node, question.nodes
     if state is None or state.closed or me not in state.seats:
         return
     strength.armed["O18"] += 1
@@ -36,26 +36,26 @@ def listens(strength: Strength, held: Held, question: Observe, now: float) -> No
 
 def _hears_all(held: Held) -> bool:
     """Return True if this node suspects nobody, and has heard whom it watches within half a TTL before it last asked."""
-    seen = held.sightings
+    seen = held.view.sightings
     is_silent = seen.read_at is not None and seen.read_at - seen.oldest >= held.who.settings.ttl / 2
-    return not (held.suspects or is_silent) and None not in [each.counter for each in seen.of.values()]
+    return not (held.view.suspects or is_silent) and None not in [each.counter for each in seen.of.values()]
 
 
 def _whom(held: Held, state: RendezvousState, others: list[Node], dead: frozenset[Node]) -> Collection[Node]:
     """Return whose heartbeats this node is to read."""
-    me, sightings = held.who.node, held.sightings
+    me, sightings = held.who.node, held.view.sightings
     first = next((node for node in state.present if node not in dead), None)
     if first is None or first == me:
         return others
     if not dead and not _is_silent(held, first):
         unheard = {node for node, seen in sightings.of.items() if seen.counter is None}
-        return {first, *({*held.suspects, *unheard}.intersection(others))}
+        return {first, *({*held.view.suspects, *unheard}.intersection(others))}
     if me in state.stand_ins or all(_is_silent(held, node) for node in state.stand_ins):
         return others
-    return {first, state.present[0], *state.stand_ins, *held.suspects, *dead}.intersection(others)
+    return {first, state.present[0], *state.stand_ins, *held.view.suspects, *dead}.intersection(others)
 
 
 def _is_silent(held: Held, node: Node) -> bool:
     """Return True if this node was silent for half a TTL when the other one last asked."""
-    seen, read_at = held.sightings.of.get(node), held.sightings.read_at
+    seen, read_at = held.view.sightings.of.get(node), held.view.sightings.read_at
     return seen is not None and read_at is not None and read_at - seen.moved_at >= held.who.settings.ttl / 2

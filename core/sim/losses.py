@@ -102,8 +102,8 @@ class Losses:
 
     def changed(self, process: Process, before: Held) -> None:
         """Judge a change of what the process holds. Raises Violation."""
-        held, now_held, armed = before.state, process.held.state, self.strength.armed
-        if held is None or before.woke_at is not None:
+        held, now_held, armed = before.view.state, process.held.view.state, self.strength.armed
+        if held is None or before.doubt.woke_at is not None:
             return
         if now_held is None:
             raise Violation("R13", f"{process.name} forgets job {held.job}, which the store has lost")
@@ -147,7 +147,7 @@ def _is_made_of(state: RendezvousState, held: RendezvousState) -> bool:
 
 def slept(process: Process, now: float) -> None:
     """Note that a process stood still for more than a TTL, and knows it."""
-    process.memory.slept_at, process.memory.stale = now, process.held.state
+    process.memory.slept_at, process.memory.stale = now, process.held.view.state
     process.memory.records.clear()
 
 
@@ -162,11 +162,11 @@ def looked(process: Process, state: RendezvousState | None, sent_at: float) -> N
 
 def _knows(process: Process, job: str) -> bool:
     held = process.held
-    return held.state is not None and held.state.closed is not None and held.state.job == job
+    return held.view.state is not None and held.view.state.closed is not None and held.view.state.job == job
 
 
 def _could_tell(process: Process, since: float) -> bool:
     """Return True if a process that knows the verdict has known it since then, awake and within reach."""
     held = process.held
-    known = held.held_at is not None and process.clock.true(held.held_at) < since
-    return known and held.woke_at is None and process.is_well(since)
+    known = held.view.held_at is not None and process.clock.true(held.view.held_at) < since
+    return known and held.doubt.woke_at is None and process.is_well(since)

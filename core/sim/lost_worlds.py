@@ -90,7 +90,7 @@ class LostWorlds:
         spares = self._those(those, lambda each: _is_spare(each, world) and each.main.prepared_at <= now, now)
         format = next((each.launch.format for each in those if each.node in members), 0)
         self.lost = LostWorld(world, register.job, due_at, members, spares, format)
-        if any(each.held.state is not None and each.held.state.job != register.job for each in those):
+        if any(each.held.view.state is not None and each.held.view.state.job != register.job for each in those):
             self.drops()  # somebody of another job may know more
         if world in self.over:
             self.drops()
@@ -108,7 +108,7 @@ class LostWorlds:
         cut = trouble.cut_until > max(now - unanswered_s, 0.0)
         late = trouble.late_until > now  # it hears of the loss after that
         goes = process.group.deadline is not None
-        woke = process.held.woke_at is not None  # its memory does not count yet
+        woke = process.held.doubt.woke_at is not None  # its memory does not count yet
         fails = bool(process.workers and process.attempt.reported)  # and its agent may not have heard yet
         stands = stalls.over_at >= now or stalls.unnoticed_since is not None
         hindered = stands or cut or trouble.delay > 0 or late or goes or woke or fails
@@ -184,13 +184,13 @@ class LostWorlds:
 
 
 def _runs(process: Process, world: WorldId) -> bool:
-    ran, state = process.attempt.world, process.held.state
+    ran, state = process.attempt.world, process.held.view.state
     here = ran is not None and ran.id == world and process.group.phase in (Phase.RUNNING, Phase.BARRIER)
     return here and state is not None and state.world_id == world and process.held.found is None
 
 
 def _is_spare(process: Process, world: WorldId) -> bool:
-    state = process.held.state
+    state = process.held.view.state
     return state is not None and state.world_id == world and state.is_spare(process.node)
 
 

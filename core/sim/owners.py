@@ -71,13 +71,13 @@ class Owners:
         )
 
     def _hears(self, before: Client, client: Client, notices: Iterable[Notice]) -> Iterator[Finding]:
-        node, restored, last = client.held.who.node, None, before.held.state
+        node, restored, last = client.held.who.node, None, before.held.view.state
         for notice in notices:
             match notice:
                 case StoreSilent() | StoreBack():
-                    is_silent = isinstance(notice, StoreSilent)
-                    if is_silent and notice.at != client.held.silent_since:
-                        yield "L12", f"{node} tells of a silence since {notice.at}, not {client.held.silent_since}"
+                    is_silent, since = isinstance(notice, StoreSilent), client.held.contact.silent_since
+                    if is_silent and notice.at != since:
+                        yield "L12", f"{node} tells of a silence since {notice.at}, not {since}"
                     if is_silent is (node in self.silent):
                         yield "L12", f"{node} tells twice that the store {'is silent' if is_silent else 'answers'}"
                     (self.silent.add if is_silent else self.silent.discard)(node)
@@ -92,7 +92,7 @@ class Owners:
             self.strength.armed["L12"] += 1
         if (node in self.silent) is not (client.unanswered >= NEWS_AT):
             yield "L12", f"{node} has {client.unanswered} questions in a row without an answer, and tells otherwise"
-        if client.held.state not in (None, last):
+        if client.held.view.state not in (None, last):
             yield "L12", f"{node} holds another register, and does not tell"
 
 
@@ -113,7 +113,7 @@ def _of_restored(before: Client, last: RendezvousState | None, restored: Restore
     node, held, found = before.held.who.node, before.held, before.held.found.state if before.held.found else None
     if restored.before is not last:
         yield "L12", f"{node} tells of {restored.after.life} as restored over what it did not hold"
-    if last is held.state and restored.found is not found and before.pushed is None:
+    if last is held.view.state and restored.found is not found and before.pushed is None:
         yield "L12", f"{node} tells of {restored.after.life} in the place of what it has not found"
 
 

@@ -82,7 +82,7 @@ class Proposing:
 
     def asks(self, held: Held, question: Propose | Gather | Write, now: float) -> None:
         """Judge a question. Raises Violation."""
-        state = held.state
+        state = held.view.state
         if state is None or (isinstance(question, Write) and not isinstance(question.edit, Arrive | Done | Together)):
             return
         self.strength.armed["O16"] += 1
@@ -92,7 +92,7 @@ class Proposing:
 
     def waits(self, held: Held, wait: Wait, now: float) -> None:
         """Judge how long a node waits that has proposed. Raises Violation."""
-        mine, state = self.of.get(held.who.node), held.state
+        mine, state = self.of.get(held.who.node), held.view.state
         if mine is None or not mine.number or state is None or not _stands(mine.proposal, held, state):
             return
         self.strength.armed["O16"] += 1
@@ -156,7 +156,7 @@ def _many(held: Held, state: RendezvousState) -> bool:
     settings = held.who.settings
     if held.who.node in state.seats:
         return len(_alike(held, state)) > settings.helping_above
-    owes = held.owed is not None and held.owed.version >= state.version
+    owes = held.doubt.owed is not None and held.doubt.owed.version >= state.version
     if state.complete or owes or _entrants(held, state) <= settings.helping_above:
         return False
     first = None if state.ended else settings.first_call_timeout
@@ -200,4 +200,5 @@ def _stands(proposal: Proposal, held: Held, state: RendezvousState) -> bool:
     if isinstance(edit, Done):
         return status is Status.IN
     is_asked = status is None if proposal.enters else status is Status.EXPECTED
-    return is_asked and edit.profile == held.who.profile and held.spans.keys().isdisjoint((Fact.LATER, Fact.BARRED))
+    is_kept_out = not held.view.spans.keys().isdisjoint((Fact.LATER, Fact.BARRED))
+    return is_asked and edit.profile == held.who.profile and not is_kept_out

@@ -165,12 +165,13 @@ class RendezvousLoops:
         if self.recording is not None:
             self.recording.asked(process, fed, now, ask)
         before, held = was.held, client.held
-        changes = held.state is not before.state
+        changes = held.view.state is not before.view.state
         if notices or changes or was.unanswered != client.unanswered:
             witness.owners.hear(was, client, notices)
         if client.agenda is not was.agenda and not process.launch.operator:
             witness.owners.ask(was, fed, client, notices)
-        if held.suspects is not before.suspects or type(fed) in LINK_NEWS or (changes and before.suspects):
+        had, has = before.view.suspects, held.view.suspects
+        if has is not had or type(fed) in LINK_NEWS or (changes and had):
             self.links.laws.suspects(was, fed, client, now)
         if type(fed) in PROMPTS:
             witness.traffic.prompted(process, self.future.now)
@@ -199,7 +200,8 @@ class RendezvousLoops:
         if process.launch.operator:
             process.alive = False
             if isinstance(answer, Raise):
-                self.witness.judge.saw(Operated(answer.failure.why, process.held.state, False, process.launch.names))
+                state = process.held.view.state
+                self.witness.judge.saw(Operated(answer.failure.why, state, False, process.launch.names))
             return
         if isinstance(answer, Raise):
             if handler is watch:
@@ -243,7 +245,7 @@ class RendezvousLoops:
                 if process.launch.operator:
                     under_way = process.client.agenda.operation
                     insists = under_way is not None and under_way.forced
-                    self.witness.judge.saw(Operated(edit, process.held.state, insists, process.launch.names))
+                    self.witness.judge.saw(Operated(edit, process.held.view.state, insists, process.launch.names))
                 else:
                     if isinstance(edit, Arrive):
                         self._judges_newcomer(process)

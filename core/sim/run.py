@@ -131,7 +131,7 @@ def patience(setting: Setting) -> float:
 def cooldown(world: World) -> float:
     """Return how long a healed world may wait for the nodes that are set aside. A span of theirs may begin anew once."""
     limit = world.setting.rendezvous.max_node_failures
-    asides = max((process.held.asides for process in world.living()), default=0)
+    asides = max((process.held.past.asides for process in world.living()), default=0)
     return 0.0 if limit is None else 2 * limit.told(limit.failures, asides).cooldown_s * (1 + 2 * world.setting.drift)
 
 

@@ -206,7 +206,7 @@ class World:
             used = {process.node.incarnation for process in earlier}
             incarnation = next((each for each in reversed(range(incarnation)) if each not in used), incarnation)
         self._said(kind, slot, "starts" if kind is Kind.START else kind.value)
-        watches = any(process.alive and process.held.state is None for process in earlier)
+        watches = any(process.alive and process.held.view.state is None for process in earlier)
         if watches or self.setting.named > 1 or self.done[Kind.START_LOCAL]:
             self.witness.recoveries.befalls(Kind.START_BACK)  # who is kept out by others watches them first
         settings, limits = self._rendezvous, self._rendezvous.limits

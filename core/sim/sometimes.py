@@ -175,29 +175,29 @@ Counts = Counter[str]
 
 def changed(counts: Counts, process: Process, before: Held) -> None:
     """Count what a change of the held state shows."""
-    held, state = before.state, process.held.state
+    held, state = before.view.state, process.held.view.state
     if held is None or state is None or state.life == held.life:
         return
-    if before.woke_at is not None:
+    if before.doubt.woke_at is not None:
         counts["a sleeper wakes into another life"] += 1
     elif state.job != held.job:
         counts["another job is there: adopted"] += 1
-    elif state.world_id is not None and state.world_id == before.mine and process.workers:
+    elif state.world_id is not None and state.world_id == before.past.mine and process.workers:
         counts["a world goes on across a loss"] += 1
 
 
 def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
     """Count what it shows that a node wants to write this."""
-    held, state = process.held, process.held.state
+    held, state = process.held, process.held.view.state
     if isinstance(edit, Restore) and process.agent.outcome is not None:
         counts["who knows the verdict lingers"] += 1
-    proposed = held.proposed
+    proposed = held.view.proposed
     if isinstance(edit, Leave) and context(Operation(join, now, now), held, now).entering is not None:
         counts["a bump voids a proposal to enter"] += 1
     if isinstance(edit, End) and edit.why is Why.UPSCALE and state is not None and not state.party_is_whole:
         counts["a newcomer that waited for its party in vain"] += 1
     if isinstance(edit, End) and edit.why is Why.UPSCALE and state is not None:
-        counts["a round that began for a newcomer ends for the next ones"] += Fact.GROWN in held.spans
+        counts["a round that began for a newcomer ends for the next ones"] += Fact.GROWN in held.view.spans
     if isinstance(edit, Together) and proposed is not None and now >= proposed.at + held.who.settings.patience:
         counts["written for those whose last is late or gone"] += 1
     chore = isinstance(edit, Evict | Complete | Overdue) or (isinstance(edit, End) and edit.why is Why.UPSCALE)
@@ -207,7 +207,7 @@ def wanted(counts: Counts, process: Process, edit: Deed, now: float) -> None:
 
 def holds_back(held: Held) -> bool:
     """Return True if a node whose join holds back has no seat, and a world runs without it."""
-    return held.state is not None and held.state.complete and held.who.node not in held.state.seats
+    return held.view.state is not None and held.view.state.complete and held.who.node not in held.view.state.seats
 
 
 def _coordinator(held: Held, now: float) -> Node | None:
@@ -220,14 +220,14 @@ def unacknowledged(counts: Counts, process: Process) -> None:
 
 
 def looked_at_all(counts: Counts, held: Held, now: float) -> None:
-    seats = held.state.seats if held.state else {}
+    seats = held.view.state.seats if held.view.state else {}
     if next(iter(seats), None) != held.who.node and _coordinator(held, now) != held.who.node:
         counts["coordinator silent, everybody reads all"] += 1
 
 
 def afresh(counts: Counts, held: Held, sent_at: float) -> None:
-    read_at = held.sightings.read_at
-    if read_at is not None and sent_at - max(read_at, held.asked_at) > 2 * held.who.settings.keep_alive_interval:
+    read_at, asked_at = held.view.sightings.read_at, held.contact.asked_at
+    if read_at is not None and sent_at - max(read_at, asked_at) > 2 * held.who.settings.keep_alive_interval:
         counts["sightings started afresh"] += 1
 
 
@@ -318,4 +318,4 @@ def linked(counts: Counts, held: Held, told: Linked, event: LinkEvent) -> None:
     elif told.says is Says.GONE:
         by = "refused twice" if isinstance(event, Refused) else "another incarnation answers"
         counts[f"evidence: {by}"] += 1
-        counts["evidence that does not count"] += told.node not in held.suspects
+        counts["evidence that does not count"] += told.node not in held.view.suspects

@@ -163,7 +163,7 @@ class Swarm:
             self.looks = LOOKS
             return Operation(Kind.CANCEL), self._lingers()
         self.looks -= 1
-        know = [each for each in world.living() if each.held.state is not None and each.held.state.closed]
+        know = [each for each in world.living() if each.held.view.state is not None and each.held.view.state.closed]
         if len(know) < self.knowing and self.looks:
             return (self._lingers(),)
         self.knowing = 0

@@ -85,7 +85,7 @@ class Traffic:
 
     def shows(self, process: Process, now: float) -> None:
         """Note that the node holds another version now."""
-        tally, state = self._tally(process, now), process.held.state
+        tally, state = self._tally(process, now), process.held.view.state
         was = tally.state
         if state is not None and (was is None or (was.life, was.round) != (state.life, state.round)):
             tally = self.of[process.node] = Tally(now)

@@ -128,7 +128,7 @@ def test_a_node_that_wanted_to_end_its_round_hears_whose_write_did_or_the_verdic
     over = edited(running(), "b", CloseJob(evolve(VERDICT, round=0, ending=Ending.CANCELLED, why=Why.ASKED)))
 
     def told(state: RendezvousState) -> Event | None:
-        return heard(Told(end, Settled(), evolve(holding("a", running(), ran=0), state=state)), 7.0)
+        return heard(Told(end, Settled(), but(holding("a", running(), ran=0), state=state)), 7.0)
 
     assert told(ended) == RoundOver(0, Why.FAILED, node("b"), 7.0, Generation("life", 1))
     later = edited(
@@ -169,7 +169,7 @@ LATE = Refused(Why.CLOSED, CAME_LATE, 7.0)
         (holding("c", running()), VERDICT, Closed(VERDICT, 7.0)),
         (holding("a", running()), SUCCESS, Closed(SUCCESS, 7.0)),
         (holding("c", running(), ran=0), SUCCESS, Closed(SUCCESS, 7.0)),
-        (evolve(holding("c", running()), spare_at=1.0), SUCCESS, Closed(SUCCESS, 7.0)),
+        (but(holding("c", running()), spare_at=1.0), SUCCESS, Closed(SUCCESS, 7.0)),
     ],
     ids=["a stranger", "a failed job", "seated", "it ran here", "it was a spare"],
 )

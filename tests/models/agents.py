@@ -180,9 +180,9 @@ class Agents:
             if (
                 held.trouble
                 or held.found
-                or held.held_at is None
-                or held.unsure_at is not None
-                or held.woke_at is not None
+                or held.view.held_at is None
+                or held.doubt.unsure_at is not None
+                or held.doubt.woke_at is not None
             ):
                 continue
             for handler in HANDLERS:

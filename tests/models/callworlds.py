@@ -89,9 +89,9 @@ def _of_rank(rank: Rank) -> Hashable:
     agenda, held = rank.agenda, rank.held
     about = agenda.operation and (agenda.operation.handler.__name__, agenda.operation.deadline, agenda.operation.ending)
     queue = tuple((each.handler.__name__, each.ending) for each in agenda.queue if isinstance(each, Request))
-    memory = held.who.nonce, held.mine, held.ran, held.done_in, held.reserve_in
+    memory = held.who.nonce, held.past.mine, held.past.ran, held.past.done_in, held.past.reserve_in
     threads = rank.main, rank.page, rank.signalled, rank.aborts, rank.abort_hangs, rank.starved, rank.cut_off
     late = rank.under_way and (rank.under_way[0].token, _of_register(rank.under_way[0].state))
-    answers = rank.abort_failed, rank.shown_part, rank.unheard, late, _of_register(rank.remembers), held.owed
+    answers = rank.abort_failed, rank.shown_part, rank.unheard, late, _of_register(rank.remembers), held.doubt.owed
     processes = rank.alive, rank.monitor, rank.called_in, rank.limited, rank.passed, rank.returned
     return rank.node, rank.call, rank.inbox, about, queue, agenda.watching, memory, threads, answers, processes

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from plainnode import SOMEBODY, Local, tidy
 from wholenode import Step
+from worlds import but
 
 from elastic.core.group import Group
 from elastic.core.rendezvous import Held, RendezvousState, Write, linger
@@ -111,13 +112,19 @@ def write_key(write: Write) -> object:
 
 def local_key(local: Local) -> object:
     held, sent = local.held, local.ask if local.sent and isinstance(local.ask, Write) else None
-    spans = tuple((fact.value, span) for fact, span in sorted(held.spans.items(), key=lambda item: item[0].value))
-    beats = tuple((node, seen.moved_at) for node, seen in held.sightings.of.items())
+    spans = tuple((fact.value, span) for fact, span in sorted(held.view.spans.items(), key=lambda item: item[0].value))
+    beats = tuple((node, seen.moved_at) for node, seen in held.view.sightings.of.items())
     found = held.found and (state_key(held.found.state), state_key(held.found.restore))
-    unsure = held.held_at is None, held.owed, held.unsure_at, held.woke_at, held.confirmed_at
-    worlds = held.mine, held.ran, held.done_in, local.started
+    unsure = (
+        held.view.held_at is None,
+        held.doubt.owed,
+        held.doubt.unsure_at,
+        held.doubt.woke_at,
+        held.contact.confirmed_at,
+    )
+    worlds = held.past.mine, held.past.ran, held.past.done_in, local.started
     rest = held.who.nonce, local.agenda, local.group, sent and write_key(sent)
-    return held.who.node, state_key(held.state), spans, beats, found, unsure, worlds, rest
+    return held.who.node, state_key(held.view.state), spans, beats, found, unsure, worlds, rest
 
 
 def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]:
@@ -127,10 +134,10 @@ def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Grou
     if found:
         found = Found(found.state and canonical(found.state), canonical(found.restore), 0.0)
     lingers = agenda.operation is not None and agenda.operation.handler is linger
-    held = evolve(
+    held = but(
         held,
-        state=held.state and canonical(held.state),
-        found=found,
-        confirmed_at=held.confirmed_at if lingers else None,
+        state=held.view.state and canonical(held.view.state),
+        instead=found or held.doubt.instead,
+        confirmed_at=held.contact.confirmed_at if lingers else None,
     )
     return held, agenda, group

@@ -133,7 +133,7 @@ class LostWorld:
         if common.faults and Cost.CRASH in self.small.kinds:
             crashed = evolve(place, local=CRASHED, started=frozenset())
             yield Move(f"{node}: crashes", Cost.CRASH, 1, self._paid(self._at(state, index, crashed), 1))
-        if common.faults and Cost.SLEEP in self.small.kinds and local.held.woke_at is None and not local.sent:
+        if common.faults and Cost.SLEEP in self.small.kinds and local.held.doubt.woke_at is None and not local.sent:
             woken = self._goes(state, index, self._effect(place, self.nodes.wakes(local)), 1)
             yield Move(f"{node}: wakes", Cost.SLEEP, 1, woken)
 
@@ -185,7 +185,7 @@ class LostWorld:
 
     def _is_acknowledged(self, common: Common, local: Local) -> bool:
         register = self._register(common)
-        return acknowledged(register.life if register and common.shown.here else None, local.held.state)
+        return acknowledged(register.life if register and common.shown.here else None, local.held.view.state)
 
     def _effect(self, place: Place, step: Step) -> Effect:
         group = self.locals[place.local].group
@@ -238,7 +238,7 @@ class LostWorld:
         runs = {local.held.who.node: (local.group.world, place.job) for place, local in there if local.group.running}
         worlds = {world.id: world for world, _ in runs.values() if world}
         started = self.locals[effect.after.local]
-        world, held = started.group.world, started.held.state
+        world, held = started.group.world, started.held.view.state
         assert world is not None and held is not None
         judge = Judge(worlds=worlds, running={node: world for node, (world, _) in runs.items() if world})
         judge.jobs = {world.id.life: job for world, job in runs.values() if world} | {world.id.life: held.job}
@@ -317,15 +317,15 @@ class LostWorld:
             return None
         places = [self.places[state.places[self.index[node]]] for node in register.members]
         others = [each for each in self._living(state) if each.held.who.node not in register.members]
-        well = all(self._runs(place, register) for place in places) and not any(each.held.state for each in others)
+        well = all(self._runs(place, register) for place in places) and not any(each.held.view.state for each in others)
         return register.world_id if well else None
 
     def _runs(self, place: Place, register: RendezvousState) -> bool:
         local = self.locals[place.local] if place.local >= 0 else None
-        if local is None or local.held.state is None or local.group.phase is not Phase.RUNNING:
+        if local is None or local.held.view.state is None or local.group.phase is not Phase.RUNNING:
             return False
-        sure = local.held.unsure_at is None and local.held.woke_at is None and not local.held.found
-        return sure and local.held.state.token == register.token and _id(local.group.world) == register.world_id
+        sure = local.held.doubt.unsure_at is None and local.held.doubt.woke_at is None and not local.held.found
+        return sure and local.held.view.state.token == register.token and _id(local.group.world) == register.world_id
 
     # --- states
 

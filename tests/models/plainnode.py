@@ -110,20 +110,20 @@ def state_key(state: RendezvousState | None) -> object:
 
 def local_key(local: Local) -> object:
     held = local.held
-    spans = tuple((fact.value, at) for fact, (_, at) in sorted(held.spans.items(), key=lambda item: item[0].value))
-    beats = tuple((node, seen.moved_at) for node, seen in held.sightings.of.items())
-    unsure = held.held_at is None, held.owed, held.unsure_at, held.trouble
+    spans = tuple((fact.value, at) for fact, (_, at) in sorted(held.view.spans.items(), key=lambda item: item[0].value))
+    beats = tuple((node, seen.moved_at) for node, seen in held.view.sightings.of.items())
+    unsure = held.view.held_at is None, held.doubt.owed, held.doubt.unsure_at, held.trouble
     sent = local.ask.edit if local.sent and isinstance(local.ask, Write) else None
-    mine = held.mine, local.started
-    return held.who.node, state_key(held.state), spans, beats, mine, unsure, local.agenda, local.group, sent
+    mine = held.past.mine, local.started
+    return held.who.node, state_key(held.view.state), spans, beats, mine, unsure, local.agenda, local.group, sent
 
 
 def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]:
     """Without what can make no difference any more, and in the names of the register that it holds."""
     held, agenda, group = tidy(held, agenda, group)
-    state = held.state
+    state = held.view.state
     shift = ROUND - state.round if state else 0
-    mine = held.mine and WorldId(LIFE, held.mine.round + shift)
+    mine = held.past.mine and WorldId(LIFE, held.past.mine.round + shift)
     if group.world and shift:
         group = evolve(group, world=evolve(group.world, id=WorldId(LIFE, group.world.round + shift)))
     if mine and group.world is None:
@@ -137,7 +137,7 @@ def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Grou
         ran=frozenset((mine,)) if mine else NO_WORLDS,
         done_in=None,
         confirmed_at=None,
-        owed=held.owed and Token(LIFE, HELD if state else 0),
+        owed=held.doubt.owed and Token(LIFE, HELD if state else 0),
         spans=_named(held, canonical),
     )
     return held, agenda, group
@@ -145,7 +145,7 @@ def normal(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Grou
 
 def tidy(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]:
     """Without what can make no difference any more, whatever things are called."""
-    state = held.state
+    state = held.view.state
     stops = group.phase not in (Phase.JOINING, Phase.HELD) and group.stop.at is not None
     spares = group.stop.spares_children and group.children_by is not None
     stop = evolve(group.stop, at=0.0 if stops else None, spares_children=spares)
@@ -153,13 +153,13 @@ def tidy(held: Held, agenda: Agenda, group: Group) -> tuple[Held, Agenda, Group]
     if group.refused:
         group = evolve(group, refused=evolve(group.refused, text=""))
     under_way, spare = agenda.operation, state is not None and held.who.node in state.redundancy_list
-    if under_way and under_way.handler is join and held.spare_at is not None and not spare:
+    if under_way and under_way.handler is join and held.past.spare_at is not None and not spare:
         deadline = max(under_way.deadline, held.who.settings.join_timeout)
         agenda = evolve(agenda, operation=evolve(under_way, deadline=deadline))
     dead_ones = dead(held, 0.0)
     seats = state.seats if state and not state.closed else ()
     beats = {node: Sighting(0, LONG_AGO if node in dead_ones else 0.0) for node in seats if node != held.who.node}
-    return evolve(held, spare_at=0.0 if spare else None, sightings=Sightings(beats, 0.0)), agenda, group
+    return but(held, spare_at=0.0 if spare else None, sightings=Sightings(beats, 0.0)), agenda, group
 
 
 def _named(held: Held, state: RendezvousState | None) -> Mapping[Fact, tuple[object, float]]:
@@ -173,25 +173,25 @@ def _named(held: Held, state: RendezvousState | None) -> Mapping[Fact, tuple[obj
         Fact.DEAD: True,
         Fact.LATER: later_start(state, held.who.node),
     }
-    return {fact: (names[fact], at) for fact, (_, at) in held.spans.items()}
+    return {fact: (names[fact], at) for fact, (_, at) in held.view.spans.items()}
 
 
 def aged(local: Local, behind: Behind) -> Local:
     """The node in the names of the register that stands now."""
     held, group, back = local.held, local.group, behind.rounds
-    state = held.state
+    state = held.view.state
     if behind.same or state is None:
         return local
     quorum = state.quorum_at and (OTHER_QUORUM if behind.quorum or back else QUORUM)
     old = evolve(state, version=BEFORE, round=ROUND - back, quorum_at=quorum)
-    mine = held.mine and WorldId(LIFE, held.mine.round - back)
-    held = evolve(
+    mine = held.past.mine and WorldId(LIFE, held.past.mine.round - back)
+    held = but(
         held,
         state=old,
         spans=_named(held, old),
         mine=mine,
         ran=frozenset((mine,)) if mine else NO_WORLDS,
-        owed=held.owed and Token(LIFE, BEFORE),
+        owed=held.doubt.owed and Token(LIFE, BEFORE),
     )
     if group.world:
         group = evolve(group, world=evolve(group.world, id=WorldId(LIFE, group.world.round - back)))

@@ -103,7 +103,7 @@ class RegisterTeller:
         self.world.settle()
 
     def _seen_by(self, actor: Actor) -> str:
-        sentence = explain(actor.held.state, actor.held.who.node)
+        sentence = explain(actor.held.view.state, actor.held.who.node)
         if actor.operation is None:
             return f"has nothing to do · {sentence}"
         until = f", until {actor.wait.until:g} at most" if actor.wait else ""

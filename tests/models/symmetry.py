@@ -66,7 +66,7 @@ class Symmetry:
             local, behind = self.world.locals[place.local], place.behind
             under_way, edit = local.agenda.operation, local.ask.edit if isinstance(local.ask, Write) else None
             about = under_way.handler.__name__ if under_way else "", type(edit).__name__, local.group.phase.name
-            more = len(local.agenda.queue), len(local.held.spans), place.succeeded, place.left, local.sent
+            more = len(local.agenda.queue), len(local.held.view.spans), place.succeeded, place.left, local.sent
             shape = 0, *about, behind.same, behind.rounds, behind.quorum, *more
         self._shapes[number] = shape
         return shape

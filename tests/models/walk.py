@@ -12,6 +12,7 @@ from enum import Enum
 
 from attrs import define, field
 from plainnode import PROFILE, Local, normal
+from worlds import but
 
 from elastic.core import agent as core
 from elastic.core.group import Group, Phase
@@ -109,10 +110,10 @@ class Walk:
 
     def _steps(self) -> Wait | Write | None:
         """What it wants a word about now, or waits for; None while nobody else is concerned."""
-        mine, input = self.held.mine, Drawn(0.0) if self.agenda.due else Passed()
+        mine, input = self.held.past.mine, Drawn(0.0) if self.agenda.due else Passed()
         client, ask, notices = step(Client(self.held, self.agenda), input, 0.0, self.turn)
         if isinstance(ask, Observe):
-            life = client.held.state.life if client.held.state else None
+            life = client.held.view.state.life if client.held.view.state else None
             self.held = known(client, Heartbeats(dict.fromkeys(ask.nodes, 1), life)).held
         else:
             self.held = client.held
@@ -135,7 +136,7 @@ class Walk:
         return Local(self.held, self.agenda, self.group, self.started, ask, self.sent is not None)
 
     def _has_an_end(self, ask: Wait | Write) -> None:
-        spare = self.held.state is not None and self.held.who.node in self.held.state.redundancy_list
+        spare = self.held.view.state is not None and self.held.who.node in self.held.view.state.redundancy_list
         joins = self.agenda.operation is not None and self.agenda.operation.handler is join
         if isinstance(ask, Wait) and math.isinf(ask.until) and joins and not spare:
             raise Violation("L6", f"{self.held.who.node} waits to join without end")
@@ -148,7 +149,7 @@ class Walk:
         if isinstance(answer, Raise) and self.group.phase is Phase.RUNNING:
             raise Violation("L2", f"{self.held.who.node} gives up a world that runs: {answer.failure.why.value}")
         if handler is not linger:
-            self.started = self.started and self.held.mine == mine
+            self.started = self.started and self.held.past.mine == mine
         self.hears(told)
         if handler is leave and isinstance(answer, Settled):
             self.news.append(News.LEFT)
@@ -156,7 +157,7 @@ class Walk:
     def hears(self, event: core.Event) -> None:
         """Let its agent hear this, and do what follows. An agent holds what its client holds, and one that has ended and is
         still there lingers."""
-        before = core.Agent(self.group, state=self.held.state, lingers=self.group.phase is Phase.ENDED)
+        before = core.Agent(self.group, state=self.held.view.state, lingers=self.group.phase is Phase.ENDED)
         after, effects = core.step(before, event, 0.0)
         self.group = after.group
         for effect in effects:
@@ -190,4 +191,4 @@ class Walk:
             request = evolve(request, profile=PROFILE)
         self.agenda = submitted(self.agenda, request)
         if request.handler is linger:
-            self.held = evolve(self.held, confirmed_at=None)
+            self.held = but(self.held, confirmed_at=None)

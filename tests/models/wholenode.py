@@ -150,11 +150,11 @@ class Nodes:
     def renamed(self, local: Local, names: Mapping[Node, Node]) -> Local:
         """The node that would be in its place if all had other names."""
         held, group = local.held, local.group
-        beats = {names[node]: seen for node, seen in held.sightings.of.items()}
+        beats = {names[node]: seen for node, seen in held.view.sightings.of.items()}
         held = but(
             held,
             node=names[held.who.node],
-            state=held.state and renamed(held.state, names),
+            state=held.view.state and renamed(held.view.state, names),
             sightings=Sightings(beats, 0.0),
         )
         if group.world:
@@ -238,41 +238,43 @@ class Nodes:
             yield "it has waited long enough", Cost.TIMEOUT, (Elapsed(waits_for), *last_try), None
 
     def _spans(self, local: Local) -> Iterator[Step]:
-        for fact, (which, at) in local.held.spans.items():
+        for fact, (which, at) in local.held.view.spans.items():
             if at > LONG_AGO:
-                held = evolve(local.held, spans={**local.held.spans, fact: (which, LONG_AGO)})
-                late = local.held.state.expected if fact is Fact.OPEN and local.held.state else ()
+                held = but(local.held, spans={**local.held.view.spans, fact: (which, LONG_AGO)})
+                late = local.held.view.state.expected if fact is Fact.OPEN and local.held.view.state else ()
                 cost = Cost.OVERDUE if late else Cost.FREE
                 yield self._rests(f"it knows for long enough: {fact.value}", cost, local, held=held, those=late)
 
     def _hears_a_later_start(self, local: Local) -> Iterator[Step]:
         """It has listened for long enough to a later start of its slot, which lives."""
-        held, state = local.held, local.held.state
+        held, state = local.held, local.held.view.state
         later = later_start(state, held.who.node) if state and held.who.node not in state.seats else None
         if later and isinstance(local.ask, Wait):
-            of = {**held.sightings.of, later: Sighting(1, 0.0)}
-            sightings = evolve(held.sightings, of=of, read_at=0.0, since=LONG_AGO)
-            held = evolve(held, sightings=sightings, spans={**held.spans, Fact.LATER: (later, LONG_AGO)})
+            of = {**held.view.sightings.of, later: Sighting(1, 0.0)}
+            sightings = evolve(held.view.sightings, of=of, read_at=0.0, since=LONG_AGO)
+            held = but(held, sightings=sightings, spans={**held.view.spans, Fact.LATER: (later, LONG_AGO)})
             yield self._rests("it hears a later start of its slot for long", Cost.FREE, local, held=held)
 
     def _suspicions(self, local: Local) -> Iterator[Step]:
         """A look at the heartbeats is due, and finds that some have been silent for a TTL; and its patience is over."""
         if not isinstance(local.ask, Wait) or not local.agenda.operation:
             return
-        sightings = local.held.sightings
+        sightings = local.held.view.sightings
         due = evolve(sightings, read_at=-local.held.who.settings.keep_alive_interval)
-        client = Client(evolve(local.held, sightings=due), local.agenda)
+        client = Client(but(local.held, sightings=due), local.agenda)
         _, ask, _ = step(client, Passed(), 0.0, self.turn)
         watched = ask.nodes if isinstance(ask, Observe) else ()
         for those in _some(watched):
             silent = {node: Sighting(0, LONG_AGO if node in those else 0.0) for node in sightings.of}
-            held = evolve(local.held, sightings=evolve(due, of=silent))
+            held = but(local.held, sightings=evolve(due, of=silent))
             counters = {node: 0 if node in those else 1 for node in watched}
-            life = held.state.life if held.state else None
+            life = held.view.state.life if held.view.state else None
             held = knows(held, Heartbeats(counters, life), Observe(watched))
-            spans = {fact: (which, LONG_AGO if fact is Fact.DEAD else at) for fact, (which, at) in held.spans.items()}
+            spans = {
+                fact: (which, LONG_AGO if fact is Fact.DEAD else at) for fact, (which, at) in held.view.spans.items()
+            }
             text = f"it has not heard for a TTL: {' '.join(map(str, those))}"
-            yield self._rests(text, Cost.SUSPECT, local, held=evolve(held, spans=spans), those=those)
+            yield self._rests(text, Cost.SUSPECT, local, held=but(held, spans=spans), those=those)
 
     def _deadline(self, local: Local, under_way: Operation, kinds: Container[Cost]) -> Iterator[Step]:
         cost = Cost.FREE if under_way.handler is watch else Cost.TIMEOUT

@@ -330,7 +330,9 @@ class WholeWorld:
             if place.local >= 0:
                 rounds = behind.rounds + commit.ends
                 quorum = (behind.quorum or commit.quorum) and not rounds
-                behind = Behind(False, rounds, quorum) if self.locals[place.local].held.state else Behind(same=False)
+                behind = (
+                    Behind(False, rounds, quorum) if self.locals[place.local].held.view.state else Behind(same=False)
+                )
             after = evolve(place, behind=behind, succeeded=place.succeeded and not commit.ends)
             known = self._behind[number, why] = self.places.number(after)
         return known

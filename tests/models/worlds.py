@@ -6,21 +6,23 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import evolve, fields, has
-
 from elastic.core.rendezvous import (
     Action,
     Arrive,
     Complete,
+    Contact,
+    Doubt,
     Edit,
     End,
     Failing,
     Held,
     Limits,
     Operation,
+    Past,
     RendezvousState,
     Settings,
     Status,
+    View,
     Who,
     apply,
     blank,
@@ -31,9 +33,13 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous import heard as answered_with
 from elastic.core.rendezvous.context import Handler, context
+from elastic.core.values import evolve, fields
 from elastic.core.world import Endpoint, Life, Node, Profile, Why
 
 LIFE = Life("life")
+PARTS: Mapping[str, type[Any]] = {"who": Who, "view": View, "contact": Contact, "past": Past, "doubt": Doubt}
+PART_OF = {field.name: part for part, kind in PARTS.items() for field in fields(kind)}
+"""A field of a node's memory -> the part that has it."""
 
 
 def node(name: str) -> Node:
@@ -157,12 +163,10 @@ def holding(
 
 def but(held: Held, **changes: Any) -> Held:
     """Return this memory with other values of these fields, whichever part of it has them."""
-    for each in fields(Held):
-        part = getattr(held, each.name)
-        names = changes.keys() & {its.name for its in fields(type(part))} if has(type(part)) else set()
-        if each.name not in changes and names:
-            changes[each.name] = evolve(part, **{name: changes.pop(name) for name in names})
-    return evolve(held, **changes)
+    parts: dict[str, dict[str, Any]] = {}
+    for name, value in changes.items():
+        parts.setdefault(PART_OF[name], {})[name] = value
+    return evolve(held, **{part: evolve(getattr(held, part), **new) for part, new in parts.items()})
 
 
 def heard(held: Held, counters: Mapping[Node, int | None], sent_at: float, now: float, life: Life = LIFE) -> Held:

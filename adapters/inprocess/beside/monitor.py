@@ -45,7 +45,7 @@ from ....core.inprocess.monitoring import (
     woke,
 )
 from ....core.inprocess.words import Cause
-from ....core.rendezvous import Held, RendezvousState, Settings, Who, handlers
+from ....core.rendezvous import Held, Past, RendezvousState, Settings, Who, handlers
 from ....core.rendezvous.agenda import Request
 from ....core.rendezvous.context import Handler
 from ....core.rendezvous.state import shows_over
@@ -277,7 +277,7 @@ class Program:
     def _begin(self, handler: Handler, mine: WorldId | None, replace_s: float, fault: Fault | None) -> None:
         nonce = Life(os.urandom(8).hex())
         settings = Settings(leave_timeout=self._rules.leave_s, replace_timeout=replace_s)
-        held = Held(Who(self._node, SPEAKER, settings, nonce), mine=mine)
+        held = Held(Who(self._node, SPEAKER, settings, nonce), past=Past(mine=mine))
         loop: RendezvousLoop = RendezvousLoop(
             self._backend, held, self._clock, lambda notice: self._heard(loop, notice), self._failed
         )

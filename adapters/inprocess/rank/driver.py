@@ -409,7 +409,7 @@ class Driver:
             return core.Ready(world.round, active=False, enough=False, agreed=False)
         placed = self._task.enters(world, self._me, placing)
         log.info("rank %s: iteration %s, %s of %s", self._me.slot, world.round, placed.rank, placed.world_size)
-        if placed.rank == 0 and held.state and (ended := held.state.ended):
+        if placed.rank == 0 and held.view.state and (ended := held.view.state.ended):
             self._tell_why(ended, world.round, placed.world_size)
         words = self._page.words
         words[RANK], words[WORLD_SIZE] = placed.rank, placed.world_size

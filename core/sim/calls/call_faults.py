@@ -90,7 +90,7 @@ def store_forgets(world: World, move: Move, note: Note) -> World:
 
 def _holds(rank: Rank, register: RendezvousState) -> bool:
     """Return True if this rank holds the register that stands."""
-    knows = rank.runs and (rank.node in register.seats or bool(rank.held.ran) or rank.remembers is not None)
+    knows = rank.runs and (rank.node in register.seats or bool(rank.held.past.ran) or rank.remembers is not None)
     return knows and not outranks(rank.remembers, register)
 
 

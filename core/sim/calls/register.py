@@ -18,6 +18,7 @@ from ...rendezvous import (
     Agenda,
     Client,
     Decision,
+    Doubt,
     Drawn,
     Edit,
     End,
@@ -133,24 +134,32 @@ def _seen(world: World, rank: Rank, late: bool, dead: frozenset[Node]) -> Held:
     held = _shown(held, register, at)
     if register is None:
         return held
-    if (mine := rank.held.proposed) and mine.proposal.era == register.era:  # it was made after what the rank remembers
-        held = evolve(held, proposed=evolve(mine, at=LONG_AGO) if late else mine)
+    view, mine = held.view, rank.held.view.proposed
+    if mine and mine.proposal.era == register.era:  # it was made after what the rank remembers
+        view = evolve(view, proposed=evolve(mine, at=LONG_AGO) if late else mine)
     sightings = {node: Sighting(0, -math.inf if node in dead else 0.0) for node in register.present if node != me}
-    spans = {**held.spans, Fact.DEAD: (True, LONG_AGO)} if dead else held.spans
-    return evolve(held, sightings=Sightings(sightings, 0.0), spans=spans)
+    spans = {**view.spans, Fact.DEAD: (True, LONG_AGO)} if dead else view.spans
+    return evolve(held, view=evolve(view, sightings=Sightings(sightings, 0.0), spans=spans))
 
 
 def _shown(held: Held, register: RendezvousState | None, at: float) -> Held:
     return saw(held, register, 0.0, at)
 
 
-KEPT = ("who", "mine", "ran", "done_in", "reserve_in", "owed")
+def _knowing(held: Held, register: RendezvousState | None) -> Held:
+    return evolve(held, view=evolve(held.view, state=register))
+
+
+KEPT = ("mine", "ran", "done_in", "reserve_in")
 
 
 def _kept(before: Held, after: Held) -> Held:
     """Return what a rank remembers of a step: what it has done, and not what it was shown."""
-    changes = {name: new for name in KEPT if (new := getattr(after, name)) is not getattr(before, name)}
-    return evolve(before, **changes) if changes else before
+    who, owed, past = after.who, after.doubt.owed, after.past
+    changes = {name: new for name in KEPT if (new := getattr(past, name)) is not getattr(before.past, name)}
+    if who == before.who and owed is before.doubt.owed and not changes:
+        return before
+    return evolve(before, who=who, past=evolve(before.past, **changes), doubt=evolve(before.doubt, owed=owed))
 
 
 def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[World, Rank, Event | None]:
@@ -163,7 +172,7 @@ def answer(world: World, rank: Rank, question: Question, when: When) -> tuple[Wo
         return landed(world, ask, waited=when is not When.NOW), _began(rank, ask), None
     if isinstance(ask, Propose):
         return _put_down(world, rank, ask.proposal)
-    return world, rank, heard(ask.handler, ask.answer, world.terms, evolve(held, state=world.register))
+    return world, rank, heard(ask.handler, ask.answer, world.terms, _knowing(held, world.register))
 
 
 def _began(rank: Rank, write: Write) -> Rank:
@@ -177,7 +186,7 @@ def _put_down(world: World, rank: Rank, proposal: Proposal) -> tuple[World, Rank
     standing = {node: each for node, each in world.proposals if each.era == proposal.era}
     standing[rank.node] = proposal
     count = sum(each.like == proposal.like for each in standing.values())
-    held = evolve(rank.held, proposed=Proposed(proposal, 0.0, count))
+    held = evolve(rank.held, view=evolve(rank.held.view, proposed=Proposed(proposal, 0.0, count)))
     return evolve(world, proposals=tuple(standing.items())), evolve(rank, held=held), None
 
 
@@ -185,7 +194,8 @@ def _unheard(world: World, rank: Rank, ask: Write, when: When) -> tuple[World, R
     """Return the world and the rank after a write whose outcome it does not know. It looks before it decides again."""
     lost = rank.unheard is Unheard.LOST
     found = Found(world.register, ask.edit.held, 0.0) if isinstance(ask.edit, Restore) else None
-    held = evolve(unanswered(evolve(rank.held, found=found), ask.token, 0.0), found=None, unsure_at=None)
+    held = unanswered(evolve(rank.held, doubt=evolve(rank.held.doubt, instead=found)), ask.token, 0.0)
+    held = evolve(held, doubt=Doubt(held.doubt.owed))
     rank = evolve(rank, held=held, unheard=None, under_way=None if lost else (ask, when is not When.NOW))
     return landed(world, ask, waited=when is not When.NOW) if lost else world, rank, None
 
@@ -207,7 +217,8 @@ def landed(world: World, write: Write, waited: bool = False) -> World:
 
 def given_up(rank: Rank) -> Rank:
     """Return the rank after it gave up what was under way, or due: the store has not answered for this long."""
-    client = Client(evolve(rank.held, silent_since=LONG_AGO, tried_at=0.0), rank.agenda)
+    silent = evolve(rank.held.contact, silent_since=LONG_AGO, tried_at=0.0)
+    client = Client(evolve(rank.held, contact=silent), rank.agenda)
     client, _, _ = step(client, _next(rank), 0.0)
     return evolve(rank, agenda=client.agenda, held=_kept(rank.held, client.held))
 
@@ -217,7 +228,7 @@ def declared(world: World, rank: Rank, waited: bool) -> Edit | None:
     leaves for good."""
     kept = not rank.alive and (rank.call.replaced or not rank.call.leaving)
     settings = rank.held.who.settings if kept else evolve(rank.held.who.settings, replace_timeout=0.0)
-    held = evolve(rank.held, state=world.register, who=evolve(rank.held.who, settings=settings))
+    held = evolve(_knowing(rank.held, world.register), who=evolve(rank.held.who, settings=settings))
     operation = Operation(declare_dead, LONG_AGO if waited else 0.0, math.inf)
     action = declare_dead(context(operation, held, 0.0), math.inf)
     return action if isinstance(action, End | Evict) else None

@@ -103,7 +103,7 @@ ROOM = edited(SPARE, "b", Leave())
 
 
 def c_holds(state: RendezvousState | None, at: float) -> Holds:
-    return Holds(evolve(holding("c", None, SETTINGS), state=state), at)
+    return Holds(but(holding("c", None, SETTINGS), state=state), at)
 
 
 def gives_up(at: float, why: Why = Why.TIMEOUT, answered_at: float = math.inf, handler: Handler = join) -> GaveUp:
@@ -179,7 +179,7 @@ def watched(later: str, silence_s: float, why: Why) -> GaveUp:
     """Return the refusal of a node that has watched the later start of its slot for as long as that was silent."""
     it = refused(arrived(running("a b", size="2:3"), later), why)
     sightings = Sightings({node(later): Sighting(7, 1.0)}, 1.0 + silence_s)
-    return evolve(it, held=evolve(it.held, sightings=sightings))
+    return evolve(it, held=but(it.held, sightings=sightings))
 
 
 def gone(why: Why) -> GaveUp:
@@ -188,7 +188,7 @@ def gone(why: Why) -> GaveUp:
 
 
 def refused(state: RendezvousState | None, why: Why, settings: Settings | None = None, who: str = "c") -> GaveUp:
-    return GaveUp(evolve(holding(who, state, settings), state=state), join, why, 1.0, 1.0)
+    return GaveUp(but(holding(who, state, settings), state=state), join, why, 1.0, 1.0)
 
 
 def beside(program: str) -> GaveUp:
@@ -219,10 +219,10 @@ def test_a_refusal_has_its_reason_in_the_register(right: GaveUp, wrong: GaveUp) 
 
 def test_a_node_leaves_as_unfit_exactly_if_it_has_failed_too_often() -> None:
     settings = Settings(max_node_failures=FailureLimit(2, 60.0, leaves=True))
-    held = evolve(holding("a", running("b c"), settings), failed_at=(1.0, 2.0))
+    held = but(holding("a", running("b c"), settings), failed_at=(1.0, 2.0))
     right = GaveUp(held, join, Why.UNFIT, 3.0, 3.0)
     assert broken(right) is None
-    for wrong in (evolve(held, failed_at=(1.0, 62.0)), but(held, settings=Settings())):
+    for wrong in (but(held, failed_at=(1.0, 62.0)), but(held, settings=Settings())):
         assert broken(evolve(right, held=wrong)) == "O2"
     assert broken(Decided(held, Arrive(profile("a")), 3.0)) == "O2"
 
@@ -310,9 +310,9 @@ def test_a_store_that_was_not_asked_is_not_silent() -> None:
 @pytest.mark.parametrize("status", [Status.IN, Status.RESERVE])
 def test_O2_no_silence_of_the_store_stops_running_workers(status: Status) -> None:
     state = reseated(running("a b"), b=status)
-    silent = GaveUp(evolve(holding("b", None), state=state), watch, Why.UNCONFIRMED, 9_999.0, 0.0)
+    silent = GaveUp(but(holding("b", None), state=state), watch, Why.UNCONFIRMED, 9_999.0, 0.0)
     assert broken(silent) == "O2"
-    done = evolve(silent, held=evolve(silent.held, state=reseated(state, b=Status.DONE)))
+    done = evolve(silent, held=but(silent.held, state=reseated(state, b=Status.DONE)))
     assert broken(done) is None
 
 
@@ -333,7 +333,7 @@ def test_O2_workers_that_stand_still_are_stopped_where_all_others_are_dead(
     changes: Mapping[str, Any], at: float, why: str | None
 ) -> None:
     dead = {node("a"): Suspect(1.0, is_gone=True)}
-    held = evolve(evolve(holding("b", running("a b")), suspects=dead, still_since=400.0), **changes)
+    held = but(holding("b", running("a b")), **{"suspects": dead, "still_since": 400.0, **changes})
     assert broken(GaveUp(held, watch, Why.UNCONFIRMED, at, 400.0, at - 1.0)) == why
 
 
@@ -464,7 +464,7 @@ def test_O17_a_chore_is_left_to_the_coordinator_for_a_while(who: str, state: Ren
     assert broken(Holds(held, 1.0), Decided(held, edit, 10.5)) == "O17"
     assert broken(Holds(held, 1.0), Decided(held, edit, 10.6)) is None
     silent = Sightings({other: Sighting(1, 4.0) for other in state.present if other != held.who.node}, 9.9)
-    assert broken(Holds(held, 1.0), Decided(evolve(held, sightings=silent), edit, 10.0)) is None
+    assert broken(Holds(held, 1.0), Decided(but(held, sightings=silent), edit, 10.0)) is None
 
 
 def test_O17_the_dead_are_evicted_by_the_coordinator_and_after_a_while_by_others() -> None:
@@ -474,18 +474,18 @@ def test_O17_the_dead_are_evicted_by_the_coordinator_and_after_a_while_by_others
     edit = Evict(nodes("c"))
     assert broken(Holds(held, 0.0), Decided(held, edit, 5.5)) == "O17"
     assert broken(Holds(held, 0.0), Decided(held, edit, 5.6)) is None
-    is_gone = evolve(held, suspects={node("c"): Suspect(5.0, 5.0, is_gone=True)}, state=_with_port(held))
+    is_gone = but(held, suspects={node("c"): Suspect(5.0, 5.0, is_gone=True)}, state=_with_port(held))
     assert broken(Holds(held, 0.0), Decided(is_gone, edit, 5.0)) is None
 
 
 def test_O17_a_node_that_a_lease_shows_to_be_dead_is_evicted_by_others_after_a_while() -> None:
     held = holding("b", running("a b c"), evolve(SPANS, leased=True))
     dead = Sightings({node("a"): Sighting(1, 5.0), node("c"): Sighting(None, -math.inf)}, 5.0)
-    held = evolve(held, sightings=dead, spans={Known.DEAD: (True, 5.0)})
+    held = but(held, sightings=dead, spans={Known.DEAD: (True, 5.0)})
     edit = Evict(nodes("c"))
     assert broken(Holds(held, 0.0), Decided(held, edit, 5.5)) == "O17"
     assert broken(Holds(held, 0.0), Decided(held, edit, 5.6)) is None
-    assert broken(Holds(held, 0.0), Decided(evolve(held, spans={}), edit, 9.0)) == "O17"
+    assert broken(Holds(held, 0.0), Decided(but(held, spans={}), edit, 9.0)) == "O17"
 
 
 def test_O17_a_node_gives_up_its_own_seat_at_once() -> None:
@@ -494,16 +494,18 @@ def test_O17_a_node_gives_up_its_own_seat_at_once() -> None:
 
 
 def test_O17_progress_by_an_advance_is_told_by_the_coordinator_and_after_a_while_by_others() -> None:
-    ahead = evolve(holding("c", AGAIN, SPANS), advanced_in=AGAIN.world_id, spans={Known.ADVANCE: (1, 5.0)})
+    ahead = but(holding("c", AGAIN, SPANS), advanced_in=AGAIN.world_id, spans={Known.ADVANCE: (1, 5.0)})
     assert broken(Holds(ahead, 1.0), Decided(ahead, Proceed(1), 5.5)) == "O17"
     assert broken(Holds(ahead, 1.0), Decided(ahead, Proceed(1), 5.6)) is None
-    assert broken(Holds(ahead, 1.0), Decided(evolve(ahead, spans={}), Proceed(1), 10.6)) is None
+    assert broken(Holds(ahead, 1.0), Decided(but(ahead, spans={}), Proceed(1), 10.6)) is None
 
 
 def _with_port(held: Held) -> RendezvousState:
-    assert held.state is not None
-    seats = {who: evolve(seat, profile=evolve(seat.profile, link_port=1)) for who, seat in held.state.seats.items()}
-    return evolve(held.state, seats=seats)
+    assert held.view.state is not None
+    seats = {
+        who: evolve(seat, profile=evolve(seat.profile, link_port=1)) for who, seat in held.view.state.seats.items()
+    }
+    return evolve(held.view.state, seats=seats)
 
 
 def test_O17_who_has_left_and_still_runs_waits_twice_as_long_and_who_has_no_seat_for_ever() -> None:
@@ -658,7 +660,7 @@ def test_nobody_leaves_unasked() -> None:
     assert broken(*steps(*DONE), decides(done, Leave(), 10.0, patient)) is None
     assert broken(*steps(*DONE), decides(done, Leave(), 9.9, patient)) == "O5"
     assert broken(*steps(*DONE), decides(running(), Leave(), 10.0, patient)) == "O5"
-    nothing = Decided(evolve(holding("a", None), state=None), Leave(), 10.0)
+    nothing = Decided(but(holding("a", None), state=None), Leave(), 10.0)
     assert broken(*steps(*DONE), nothing) == "O5"
 
 
@@ -667,7 +669,7 @@ def test_only_a_fenced_member_ends_a_round_as_fenced() -> None:
     assert broken(*steps(ready()), fenced) is None
     assert broken(*steps(), fenced) == "O6"
     assert broken(*steps(ready()), Started(node("a"), running().world), fenced) == "O6"
-    nothing = Decided(evolve(holding("a", None), state=None), EndEdit(0, Why.FENCED), 9.0)
+    nothing = Decided(but(holding("a", None), state=None), EndEdit(0, Why.FENCED), 9.0)
     assert broken(*steps(ready()), nothing) == "O6"
 
 
@@ -754,7 +756,7 @@ def test_a_job_that_nobody_has_named_keeps_others_out_and_only_that() -> None:
         gives_up, arrives = barred(Why.ARGUMENTS, its, mine)
         assert (broken(gives_up), broken(arrives)) == ((None, "O2") if refuses else ("O2", None))
     gives_up, arrives = barred(Why.ARGUMENTS, its, evolve(its, arguments="2e"))
-    was_there = evolve(gives_up.held, spare_at=0.5)
+    was_there = but(gives_up.held, spare_at=0.5)
     assert broken(evolve(gives_up, held=was_there)) == "O2"
     assert broken(evolve(arrives, held=was_there)) is None
 

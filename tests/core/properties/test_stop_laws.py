@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from attrs import evolve
 from groups import FENCED, RUN, beat, closed, exited, led, noticed, over, ready
-from worlds import arrived, edited, holding, node, reseated, running
+from worlds import arrived, but, edited, holding, node, reseated, running
 
 from elastic.core.group import Group, Phase, transition
 from elastic.core.group import Settings as GroupSettings
@@ -138,7 +138,7 @@ LEAVES_SOON = evolve(LIMIT, leaves=True)
 
 def counts(state: RendezvousState, limit: FailureLimit = LIMIT) -> Held:
     settings = Settings(limits=state.limits, max_node_failures=limit, overdue_timeout=50.0)
-    return evolve(holding("a", None, settings), state=state)
+    return but(holding("a", None, settings), state=state)
 
 
 def fails(state: RendezvousState, failures: int) -> RendezvousState:

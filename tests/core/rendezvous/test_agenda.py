@@ -121,7 +121,7 @@ def test_a_node_that_has_joined_watches_and_remembers_the_world() -> None:
     world = running().world
     agenda, held = answered(about(join), HELD, world)
     assert agenda == Agenda(watching=True)
-    assert held.mine == world.id
+    assert held.past.mine == world.id
 
 
 def test_a_node_that_has_marked_success_watches_on() -> None:

@@ -149,22 +149,22 @@ def test_what_an_answer_shows_was_asked_for_when_the_question_was() -> None:
     client, ask, _ = fed(client, Submitted((Request(leave),)), Drawn(0.0), at=4.0)
     assert isinstance(ask, Write) and client.asked_at == 5.0
     client, ask, _ = fed(client, Unknown(), at=6.0)
-    assert (ask, client.asked_at, client.held.unsure_at) == (Look(), 6.0, 6.0)
+    assert (ask, client.asked_at, client.held.doubt.unsure_at) == (Look(), 6.0, 6.0)
     client, ask, _ = fed(client, Woke(), Shown(ask_state(client)), at=7.0)
-    assert (client.held.woke_at, ask) == (7.0, Look()), "what was asked for before the sleep shows nothing"
+    assert (client.held.doubt.woke_at, ask) == (7.0, Look()), "what was asked for before the sleep shows nothing"
     client, ask, _ = fed(client, Shown(ask_state(client)), at=9.0)
-    assert client.held.woke_at is None and isinstance(ask, Write)
+    assert client.held.doubt.woke_at is None and isinstance(ask, Write)
 
 
 @pytest.mark.parametrize(("sent_at", "woke_at"), [(3.5, 4.0), (4.5, None)])
 def test_what_a_push_shows_was_so_when_its_wait_was_sent(sent_at: float, woke_at: float | None) -> None:
     """What was waited for before a sleep shows nothing."""
     client, _, _ = fed(waiting(), Woke(), Pushed(RUNNING, sent_at), at=4.0)
-    assert client.held.woke_at == woke_at
+    assert client.held.doubt.woke_at == woke_at
 
 
 def ask_state(client: Client) -> RendezvousState | None:
-    return client.held.state
+    return client.held.view.state
 
 
 def test_between_two_reads_that_take_longer_than_an_interval_the_waiter_is_told_to_wait() -> None:
@@ -182,7 +182,7 @@ def test_a_waiter_is_armed_once_and_again_when_it_has_told() -> None:
     client = waiting()
     client, ask, _ = fed(client, Passed(), at=4.0)
     assert isinstance(ask, Wait) and not ask.arm
-    state = client.held.state
+    state = client.held.view.state
     client, ask, _ = fed(client, Pushed(state, 4.5), at=5.0)
     assert isinstance(ask, Wait) and ask.arm
     client, ask, _ = fed(client, Missed(Silent("gone")), Passed(), at=6.0)
@@ -198,7 +198,7 @@ def test_a_wait_that_is_over_is_a_look() -> None:
 def test_a_look_at_heartbeats_is_followed_by_a_wait_for_the_next() -> None:
     client, ask = beats(in_a_world())
     assert isinstance(ask, Wait) and ask.until == 2.0 + PAIR.keep_alive_interval
-    assert client.held.sightings.read_at == 2.0
+    assert client.held.view.sightings.read_at == 2.0
 
 
 def test_proposals_are_counted_and_read_for_all() -> None:
@@ -284,7 +284,7 @@ def test_a_copy_shows_no_life() -> None:
 def test_a_register_that_was_written_elsewhere_is_found_and_not_held(here: bool) -> None:
     shown, _, _ = fed(joining(), Shown(RUNNING, here))
     pushed, _, _ = fed(waiting(), Pushed(RUNNING, 4.0, here), at=5.0)
-    assert [client.held.state == RUNNING for client in (shown, pushed)] == [here, here]
+    assert [client.held.view.state == RUNNING for client in (shown, pushed)] == [here, here]
     assert [client.held.found is None for client in (shown, pushed)] == [here, here]
 
 
@@ -298,9 +298,9 @@ def test_nothing_else_is_asked_while_a_question_is_out(input: Input) -> None:
 
 def test_what_is_pushed_while_a_question_is_out_is_heard_after_its_answer() -> None:
     client, _, _ = fed(joining(), Pushed(RUNNING, 1.0))
-    assert client.held.state is None
+    assert client.held.view.state is None
     client, _, told = fed(client, Shown(None), at=2.0)
-    assert client.held.state == RUNNING and client.pushed is None and not client.armed
+    assert client.held.view.state == RUNNING and client.pushed is None and not client.armed
     assert told[0] == Seen(RUNNING, 2.0)
 
 
@@ -313,12 +313,12 @@ def test_a_push_from_before_a_sleep_tells_a_sleeper_nothing_also_after_the_answe
     client, _, _ = fed(client, Pushed(RUNNING, sent_at), at=5.0)
     assert client.armed is (state is not None)
     client, _, _ = fed(client, Shown(None), at=6.0)
-    assert client.held.state == state and not client.armed
+    assert client.held.view.state == state and not client.armed
 
 
 def test_what_was_pushed_waits_for_the_pause_after_no_answer() -> None:
     client, ask, told = fed(joining(), Pushed(RUNNING, 1.0), Silent("gone"))
-    assert isinstance(ask, Pause) and client.held.state is None
+    assert isinstance(ask, Pause) and client.held.view.state is None
     client, ask, told = fed(client, Passed(), at=5.0)
     assert told[0] == Seen(RUNNING, 5.0)
 
@@ -390,7 +390,7 @@ def test_a_join_that_waits_goes_on_beside_an_errand() -> None:
 
 def test_a_sleep_interrupts_nothing_and_is_known_with_the_next_input() -> None:
     client, ask, _ = fed(waiting(), Woke(), at=4.0)
-    assert ask is None and client.held.woke_at == 4.0
+    assert ask is None and client.held.doubt.woke_at == 4.0
     assert fed(client, Passed(), at=5.0)[1] == Look()
 
 
@@ -460,7 +460,7 @@ def test_an_operation_s_answer_is_told_before_anything_else_is_asked() -> None:
     last = told[-1]
     assert isinstance(last, Told) and isinstance(last.answer, World)
     assert (last.handler, last.held) == (join, client.held)
-    assert client.held.mine == last.answer.id
+    assert client.held.past.mine == last.answer.id
 
 
 def test_who_has_left_has_nothing_to_do() -> None:

@@ -10,6 +10,7 @@ from attrs import evolve
 from worlds import (
     action,
     arrived,
+    but,
     edited,
     holding,
     name,
@@ -300,12 +301,12 @@ def of_b(state: RendezvousState, now: float = 0.0) -> Held:
 def shown(held: Held, state: RendezvousState, now: float) -> Held:
     """Return what the node holds after it has read this state and runs in its world."""
     seen = saw(held, state, now, now)
-    return evolve(seen, mine=state.world_id) if state.complete else seen
+    return but(seen, mine=state.world_id) if state.complete else seen
 
 
 def test_a_node_without_a_limit_tells_nothing_of_its_failures() -> None:
     held = shown(holding("b", THREE, ran=0), FAILED, 1.0)
-    assert held.failed_at == ()
+    assert held.past.failed_at == ()
     assert told(holding("b", THREE, ran=0), 1.0) is None
     assert action(end, of_b(THREE), 1.0, why=Why.FENCED) == End(0, Why.FENCED)
 
@@ -314,7 +315,7 @@ def test_a_node_counts_its_failures_within_the_window_this_one_included() -> Non
     held = of_b(THREE)
     assert told(held, 10.0) == Failing(1)
     held = shown(shown(held, failed(THREE, "b", FEW), 10.0), arrived(failed(THREE, "b", FEW), "a b c"), 11.0)
-    assert held.failed_at == (10.0,)
+    assert held.past.failed_at == (10.0,)
     assert told(held, 69.0) == told(held, 70.0) == Failing(2, 60.0)
     assert told(held, 70.5) == told(held, 130.0) == Failing(1)
 
@@ -326,18 +327,18 @@ def test_the_failures_of_others_and_other_ends_count_for_nothing() -> None:
         edited(THREE, "b", End(0, Why.FENCED)),
         edited(THREE, "b", Leave()),
     ):
-        assert shown(of_b(THREE), state, 1.0).failed_at == ()
+        assert shown(of_b(THREE), state, 1.0).past.failed_at == ()
     back = arrived(failed(THREE, "b", FEW), "a b c")
     held = shown(shown(of_b(THREE), failed(THREE, "b", FEW), 1.0), back, 2.0)
-    assert shown(held, failed(back, "a"), 3.0).failed_at == (1.0,)  # though its own last one counts
+    assert shown(held, failed(back, "a"), 3.0).past.failed_at == (1.0,)  # though its own last one counts
 
 
 def test_a_failure_that_is_refunded_is_counted_no_longer() -> None:
     held = shown(of_b(THREE), FAILED, 1.0)
-    assert held.failed_at == (1.0,)
-    assert shown(held, edited(FAILED, "a", Evict(nodes("c"))), 2.0).failed_at == ()
-    assert shown(held, arrived(FAILED, "a"), 2.0).failed_at == (1.0,)
-    assert shown(held, edited(ASIDE, "a", End(1, Why.FENCED)), 2.0).failed_at == (1.0,)
+    assert held.past.failed_at == (1.0,)
+    assert shown(held, edited(FAILED, "a", Evict(nodes("c"))), 2.0).past.failed_at == ()
+    assert shown(held, arrived(FAILED, "a"), 2.0).past.failed_at == (1.0,)
+    assert shown(held, edited(ASIDE, "a", End(1, Why.FENCED)), 2.0).past.failed_at == (1.0,)
 
 
 def test_a_failure_whose_cause_is_open_counts_for_nothing_nor_does_its_refund() -> None:
@@ -345,24 +346,24 @@ def test_a_failure_whose_cause_is_open_counts_for_nothing_nor_does_its_refund() 
     assert isinstance(end(context(wanted, of_b(THREE), 1.0), math.inf), End)
     assert end(context(evolve(wanted, is_open=True), of_b(THREE), 1.0), math.inf) == End(0, Why.FAILED)
     counted = shown(shown(of_b(THREE), failed(THREE, "b", FEW), 1.0), arrived(failed(THREE, "b", FEW), "a b c"), 2.0)
-    ended = edited(counted.state, "b", End(1, Why.FAILED))  # type: ignore[arg-type]
+    ended = edited(counted.view.state, "b", End(1, Why.FAILED))  # type: ignore[arg-type]
     held = shown(counted, ended, 3.0)
-    assert held.failed_at == (1.0,)
-    assert shown(held, edited(ended, "a", Evict(nodes("c"))), 4.0).failed_at == (1.0,)
+    assert held.past.failed_at == (1.0,)
+    assert shown(held, edited(ended, "a", Evict(nodes("c"))), 4.0).past.failed_at == (1.0,)
     assert seat(ended, "b").failing is None
 
 
 def test_a_refund_a_thousand_rounds_in_is_read_anew() -> None:
     far = evolve(FAILED, round=1_001, ended=evolve(BY_B, round=1_000))
     lost = edited(far, "a", Evict(nodes("c")))
-    held = evolve(of_b(far), failed_at=(1.0, 2.0))
+    held = but(of_b(far), failed_at=(1.0, 2.0))
     anew = evolve(lost, ended=Ended(int("1000"), Why.LOST, node("b")))
-    assert shown(held, anew, 3.0).failed_at == (1.0,)
+    assert shown(held, anew, 3.0).past.failed_at == (1.0,)
 
 
 def test_a_node_that_ends_a_round_as_lost_or_fenced_keeps_its_count() -> None:
     held = shown(shown(of_b(THREE), failed(THREE, "b", FEW), 1.0), arrived(failed(THREE, "b", FEW), "a b c"), 2.0)
-    assert shown(held, edited(held.state, "b", End(1, Why.FENCED)), 3.0).failed_at == (1.0,)  # type: ignore[arg-type]
+    assert shown(held, edited(held.view.state, "b", End(1, Why.FENCED)), 3.0).past.failed_at == (1.0,)  # type: ignore[arg-type]
 
 
 def test_only_as_many_failures_are_remembered_as_the_limit_allows() -> None:
@@ -371,7 +372,7 @@ def test_only_as_many_failures_are_remembered_as_the_limit_allows() -> None:
         ended = failed(state, "b", FEW)
         held, state = shown(held, ended, now), arrived(ended, "a b c")
         held = shown(held, state, now + 0.5)
-    assert held.failed_at == (2.0, 3.0)
+    assert held.past.failed_at == (2.0, 3.0)
 
 
 def test_each_cool_down_is_twice_as_long_as_the_last_and_bounded() -> None:
@@ -382,12 +383,12 @@ def test_each_cool_down_is_twice_as_long_as_the_last_and_bounded() -> None:
 
 def test_a_node_counts_how_often_it_was_set_aside() -> None:
     held = shown(of_b(THREE), ASIDE, 1.0)
-    assert held.asides == 1
+    assert held.past.asides == 1
     again = shown(held, edited(ASIDE, "a", End(1, Why.FENCED)), 2.0)
-    assert again.asides == 1 and shown(holding("a", THREE), ASIDE, 1.0).asides == 0
-    assert saw(Held(Who(node("b"), profile("b"), settings(THREE.limits), Life("x"))), ASIDE, 0.0, 0.0).asides == 1
+    assert again.past.asides == 1 and shown(holding("a", THREE), ASIDE, 1.0).past.asides == 0
+    assert saw(Held(Who(node("b"), profile("b"), settings(THREE.limits), Life("x"))), ASIDE, 0.0, 0.0).past.asides == 1
     assert context_of(again).failing == Failing(1)
-    assert shown(evolve(of_b(THREE), asides=1), ASIDE, 1.0).asides == 2
+    assert shown(but(of_b(THREE), asides=1), ASIDE, 1.0).past.asides == 2
 
 
 def context_of(held: Held, now: float = 99.0) -> Any:
@@ -555,12 +556,12 @@ CHARGED = failed(THREE, "b", Failing(2))
 
 def leaving(state: RendezvousState, *failed_at: float, late_since: float | None = None) -> Held:
     """Return what node b holds of this state, whose failures were at these times."""
-    held = evolve(holding("b", state, Settings(state.limits, max_node_failures=LEAVES), 0.0), failed_at=failed_at)
+    held = but(holding("b", state, Settings(state.limits, max_node_failures=LEAVES), 0.0), failed_at=failed_at)
     return held if late_since is None else saw(held, state, late_since, late_since)
 
 
 def test_a_node_that_is_to_leave_tells_no_cool_down() -> None:
-    assert told(evolve(leaving(THREE, 5.0), mine=THREE.world_id), 10.0) == Failing(2)
+    assert told(but(leaving(THREE, 5.0), mine=THREE.world_id), 10.0) == Failing(2)
     assert ASIDE.census[Status.ASIDE] and not arrived(CHARGED, "a b c").census[Status.ASIDE]
 
 

@@ -244,7 +244,7 @@ def test_a_member_whose_worker_is_ahead_of_all_steps_before_its_world_says_so_at
 
 def test_a_worker_of_another_round_says_nothing_of_this_one() -> None:
     held = advanced(holding("a", circles(1), SPANS, ran=1), 0, 10.0)
-    assert held.advanced_in is None and action(watch, held, 10.0) == Sync(300.0)
+    assert held.past.advanced_in is None and action(watch, held, 10.0) == Sync(300.0)
     done = saw(
         advanced(holding("a", circles(1), SPANS, ran=1), 1, 10.0), edited(circles(1), "a", Proceed(1)), 11.0, 11.0
     )

@@ -103,7 +103,7 @@ def seen_silent(held: Held, silent: str, alive: str = "", until: float = 5.0) ->
 
 def lingering(state: RendezvousState | None, confirmed_at: float | None) -> Action:
     """Return the decision at 7 of a node that lingers since 5."""
-    held = evolve(holding("a", state, ran=0 if state else None), confirmed_at=confirmed_at)
+    held = but(holding("a", state, ran=0 if state else None), confirmed_at=confirmed_at)
     return linger(context(operation(linger, since=5.0, deadline=20.0), held, 7.0), 20.0)
 
 
@@ -114,7 +114,7 @@ def test_linger_looks_until_the_verdict_is_confirmed_by_a_later_answer() -> None
 
 
 def test_linger_ends_at_its_deadline() -> None:
-    held = evolve(holding("a", closed(), ran=0), confirmed_at=None)
+    held = but(holding("a", closed(), ran=0), confirmed_at=None)
     assert linger(context(operation(linger, since=5.0), held, 20.0), 20.0) == Fail(Why.UNCONFIRMED)
 
 
@@ -213,11 +213,11 @@ def test_a_job_of_one_node_that_nobody_has_named_has_no_spare() -> None:
 def test_other_arguments_keep_nobody_out_who_had_a_place_there() -> None:
     """Arguments may differ by node."""
     held = with_other_arguments("1:2", "a b")
-    assert held.state is not None
+    assert held.view.state is not None
     had = (
-        evolve(held, mine=held.state.world_id),
-        evolve(held, spare_at=1.0),
-        evolve(held, returns=True),
+        but(held, mine=held.view.state.world_id),
+        but(held, spare_at=1.0),
+        but(held, returns=True),
         but(held, node=node("b#2")),
     )
     for each in had:

@@ -190,7 +190,7 @@ def test_who_ends_or_leaves_writes_by_itself() -> None:
 def test_whose_workers_have_succeeded_proposes_it_too() -> None:
     held = holding("b", RUNS, HELPED, ran=0)
     assert joins(held, handler=done) == Propose(Proposal(RUNS.era, Done(0)))
-    mark = evolve(held, done_in=held.mine)
+    mark = but(held, done_in=held.past.mine)
     assert joins(mark, handler=watch) == Propose(Proposal(RUNS.era, Done(0)))
 
 
@@ -198,11 +198,11 @@ def test_whose_workers_have_succeeded_proposes_it_too() -> None:
 
 
 def test_who_proposed_leaves_it_to_the_last_for_as_long_as_its_patience_lasts() -> None:
-    asked = [joins(evolve(proposing(who, 1, at=5.0), sightings=_awake(who)), now=5.0) for who in "abcd"]
+    asked = [joins(but(proposing(who, 1, at=5.0), sightings=_awake(who)), now=5.0) for who in "abcd"]
     untils = [ask.until for ask in asked if isinstance(ask, Wait)]
     assert untils == pytest.approx([5.6, 5.75, 5.9, 6.05])
     for who, until in zip("abcd", untils, strict=True):
-        late = evolve(proposing(who, 1, at=5.0), sightings=_awake(who))
+        late = but(proposing(who, 1, at=5.0), sightings=_awake(who))
         assert joins(late, now=until) == Gather(OVER.expected)
 
 
@@ -218,7 +218,7 @@ def _awake(who: str) -> Sightings:
 
 
 def test_it_waits_no_longer_than_its_deadline() -> None:
-    ask = joins(evolve(proposing("b", 1, at=5.0), sightings=_awake("b")), now=5.0, deadline=5.2)
+    ask = joins(but(proposing("b", 1, at=5.0), sightings=_awake("b")), now=5.0, deadline=5.2)
     assert isinstance(ask, Wait) and ask.until == 5.2
 
 
@@ -286,7 +286,7 @@ def test_with_something_else_to_say_the_proposal_is_made_anew() -> None:
 
 def test_in_another_life_nobody_has_proposed() -> None:
     older = evolve(OVER, life=Life("new", 9), version=OVER.version + 1)
-    assert saw(proposing("d", 4), older, 0.1, 0.1).proposed is None
+    assert saw(proposing("d", 4), older, 0.1, 0.1).view.proposed is None
 
 
 def test_what_comes_of_a_question_of_an_era_that_is_over_is_nothing() -> None:

@@ -260,7 +260,7 @@ def test_evidence_makes_a_node_dead_at_once_and_suspicion_alone_does_not() -> No
 
 @pytest.mark.parametrize("says", [(REFUSES,), (SUSPECT, REFUSES)])
 def test_a_port_that_refuses_in_a_silence_evicts_nobody(says: tuple[Says, ...]) -> None:
-    assert are_dead(told(evolve(A_HOLDS, silent_since=5.0), *says)) == ""
+    assert are_dead(told(but(A_HOLDS, silent_since=5.0), *says)) == ""
 
 
 def test_who_answers_is_no_suspect_any_longer() -> None:
@@ -303,7 +303,7 @@ def test_a_change_of_its_seat_is_a_sign_of_life() -> None:
 def test_who_lost_its_seat_is_no_suspect_when_it_returns() -> None:
     gone = edited(ABC, "a", Evict(nodes("b")))
     held = saw(told(A_HOLDS, SUSPECT, GONE), gone, 10, 10)
-    assert held.suspects == {}
+    assert held.view.suspects == {}
 
 
 def read(held: Held, counter: int | None, sent_at: float) -> Held:
@@ -331,13 +331,13 @@ def test_what_others_heartbeats_do_says_nothing() -> None:
 
 
 def test_who_wakes_has_no_suspects() -> None:
-    assert woke(told(A_HOLDS, SUSPECT, GONE), 10).suspects == {}
+    assert woke(told(A_HOLDS, SUSPECT, GONE), 10).view.suspects == {}
 
 
 def test_who_adopts_another_life_has_no_suspects() -> None:
     found = evolve(ABC, life=Life("found", 2), version=ABC.version + 1, completed_in=Life("found", 2))
     held = saw(told(A_HOLDS, SUSPECT, GONE), found, 10, 10)
-    assert (held.state, held.suspects, held.returns) == (found, {}, False)
+    assert (held.view.state, held.view.suspects, held.past.returns) == (found, {}, False)
 
 
 # --- what follows
@@ -368,8 +368,8 @@ def test_a_node_that_lost_its_seat_returns_without_a_port() -> None:
     assert action(join, introduced(holding("z", ABC), mine)) == Arrive(mine)
     evicted = saw(held, edited(ABC, "a", Evict(nodes("b"))), 1, 1)
     assert action(join, evicted) == Arrive(evolve(mine, link_port=0))
-    again = saw(evicted, edited(evicted.state, "b", Arrive(evolve(mine, link_port=0))), 2, 2)  # type: ignore[arg-type]
-    assert again.returns
+    again = saw(evicted, edited(evicted.view.state, "b", Arrive(evolve(mine, link_port=0))), 2, 2)  # type: ignore[arg-type]
+    assert again.past.returns
 
 
 def test_a_node_that_had_no_seat_arrives_with_its_port_whatever_it_was_shown() -> None:
@@ -381,9 +381,9 @@ def test_a_node_that_had_no_seat_arrives_with_its_port_whatever_it_was_shown() -
 def test_a_node_whose_arrival_may_have_landed_returns_without_a_port_too() -> None:
     fresh = introduced(holding("b", None), evolve(profile("b"), link_port=7))
     unsure = unanswered(fresh, None, 0.0)
-    assert saw(unsure, linked(arrived(register("3:5"), "a")), 1, 1).returns
-    assert not saw(unsure, linked(arrived(register("3:5"), "a b")), 1, 1).returns
-    assert not saw(fresh, linked(arrived(register("3:5"), "a")), 1, 1).returns
+    assert saw(unsure, linked(arrived(register("3:5"), "a")), 1, 1).past.returns
+    assert not saw(unsure, linked(arrived(register("3:5"), "a b")), 1, 1).past.returns
+    assert not saw(fresh, linked(arrived(register("3:5"), "a")), 1, 1).past.returns
 
 
 # --- the client
@@ -415,5 +415,5 @@ def test_evidence_that_comes_while_a_question_is_out_counts_after_its_answer() -
 
 def test_a_member_that_has_left_keeps_no_node_whose_other_peers_are_dead() -> None:
     left = edited(edited(running("a b c"), "b", Done(0)), "b", Leave())
-    held = evolve(holding("a", left, ran=0), suspects={node("c"): Suspect(1.0, is_gone=True)}, still_since=0.0)
+    held = but(holding("a", left, ran=0), suspects={node("c"): Suspect(1.0, is_gone=True)}, still_since=0.0)
     assert stranded(held, held.who.settings.join_timeout) == (node("c"),)

@@ -58,11 +58,11 @@ def text(held: Held) -> str:
 
 def test_a_newer_state_is_held_from_when_it_was_answered() -> None:
     held = saw(holding("a", ONE, at=1), TWO, 2, 3)
-    assert (held.state, held.held_at) == (TWO, 3)
+    assert (held.view.state, held.view.held_at) == (TWO, 3)
 
 
 def test_a_newer_state_is_held_although_versions_between_were_missed() -> None:
-    assert saw(holding("a", ONE), THREE, 1, 1).state == THREE
+    assert saw(holding("a", ONE), THREE, 1, 1).view.state == THREE
 
 
 def test_the_same_version_changes_nothing() -> None:
@@ -79,7 +79,7 @@ def test_what_is_read_anew_is_the_same_register() -> None:
 
 
 def test_an_absent_register_is_an_answer_too() -> None:
-    assert holding("a", None, at=4).held_at == 4
+    assert holding("a", None, at=4).view.held_at == 4
 
 
 @pytest.mark.parametrize("late", [ONE, OTHER, None], ids=["older", "another life", "empty"])
@@ -97,13 +97,13 @@ def test_an_answer_from_before_the_finding_says_nothing(late: RendezvousState | 
 
 def test_a_state_that_breaks_an_invariant_is_a_trouble_and_not_held() -> None:
     held = saw(holding("a", ONE), evolve(TWO, next_order=0), 1, 1)
-    assert (why(held), held.state) == (Why.ILLEGAL, ONE)
+    assert (why(held), held.view.state) == (Why.ILLEGAL, ONE)
     assert text(held).startswith("S5: ")
 
 
 def test_a_step_that_no_write_can_have_made_is_a_trouble_and_not_held() -> None:
     held = saw(holding("a", ONE), evolve(TWO, failures=1, limits=ONE.limits), 1, 1)
-    assert (why(held), held.state) == (Why.ILLEGAL, ONE)
+    assert (why(held), held.view.state) == (Why.ILLEGAL, ONE)
     assert text(held).startswith("B2: ")
 
 
@@ -120,16 +120,16 @@ def test_bytes_that_are_no_state_are_a_trouble_until_the_register_can_be_read_ag
 
 def test_a_register_that_cannot_be_read_is_as_good_as_silent() -> None:
     held = unreadable(unreadable(holding("a", ONE), "garbage at k", 5), "garbage at k", 6)
-    assert (held.silent_since, held.tried_at) == (5, -math.inf)
-    assert saw(holding("a", ONE), evolve(TWO, next_order=0), 7, 8).silent_since == 8
-    assert saw(held, TWO, 7, 8).silent_since is None
+    assert (held.contact.silent_since, held.contact.tried_at) == (5, -math.inf)
+    assert saw(holding("a", ONE), evolve(TWO, next_order=0), 7, 8).contact.silent_since == 8
+    assert saw(held, TWO, 7, 8).contact.silent_since is None
 
 
 def test_reads_further_apart_than_two_heartbeats_start_afresh() -> None:
     spans = Settings(limits=TWO.limits, keep_alive_interval=3.0)
     held = heard(holding("a", TWO, spans), {node("b"): 1}, 0.0, 0.0)
-    assert heard(held, {node("b"): 1}, 6.0, 6.0).sightings.silence(node("b")) == 6.0
-    assert heard(held, {node("b"): 1}, 6.1, 6.1).sightings.silence(node("b")) == 0.0
+    assert heard(held, {node("b"): 1}, 6.0, 6.0).view.sightings.silence(node("b")) == 6.0
+    assert heard(held, {node("b"): 1}, 6.1, 6.1).view.sightings.silence(node("b")) == 0.0
 
 
 def test_a_heartbeat_under_a_lease_need_not_move() -> None:
@@ -137,8 +137,8 @@ def test_a_heartbeat_under_a_lease_need_not_move() -> None:
     leased = but(held, settings=evolve(held.who.settings, leased=True))
     for second in range(5):
         held, leased = (heard(each, {node("b"): 1}, second, second) for each in (held, leased))
-    assert held.sightings.silence(node("b")) == 4.0
-    assert leased.sightings.silence(node("b")) == 0.0
+    assert held.view.sightings.silence(node("b")) == 4.0
+    assert leased.view.sightings.silence(node("b")) == 0.0
 
 
 # --- owed writes
@@ -146,33 +146,33 @@ def test_a_heartbeat_under_a_lease_need_not_move() -> None:
 
 def test_an_unanswered_write_is_owed_and_must_be_read_before_i_decide_again() -> None:
     held = unanswered(holding("a", ONE), ONE.token, 7)
-    assert (held.owed, held.unsure_at) == (ONE.token, 7)
+    assert (held.doubt.owed, held.doubt.unsure_at) == (ONE.token, 7)
 
 
 def test_an_unanswered_genesis_is_owed_on_nothing() -> None:
-    assert unanswered(holding("a", None), None, 7).owed == Token(LIFE, 0)
+    assert unanswered(holding("a", None), None, 7).doubt.owed == Token(LIFE, 0)
 
 
 def test_an_owed_write_can_no_longer_land_once_the_register_has_moved_on() -> None:
     held = saw(unanswered(holding("a", ONE), ONE.token, 7), TWO, 7, 8)
-    assert (held.owed, held.unsure_at) == (None, None)
+    assert (held.doubt.owed, held.doubt.unsure_at) == (None, None)
 
 
 def test_an_owed_write_may_still_land_on_the_state_that_stands() -> None:
     held = saw(unanswered(holding("a", ONE), ONE.token, 7), ONE, 7, 8)
-    assert (held.owed, held.unsure_at) == (ONE.token, None)
+    assert (held.doubt.owed, held.doubt.unsure_at) == (ONE.token, None)
 
 
 @pytest.mark.parametrize("shown", [ONE, TWO])
 def test_an_answer_to_a_request_from_before_the_write_leaves_me_unsure(shown: object) -> None:
-    assert saw(unanswered(holding("a", ONE), ONE.token, 7), shown, 6, 8).unsure_at == 7  # type: ignore[arg-type]
+    assert saw(unanswered(holding("a", ONE), ONE.token, 7), shown, 6, 8).doubt.unsure_at == 7  # type: ignore[arg-type]
 
 
 # --- spans
 
 
 def first_seen(held: Held) -> dict[Fact, float]:
-    return {fact: at for fact, (_, at) in held.spans.items()}
+    return {fact: at for fact, (_, at) in held.view.spans.items()}
 
 
 def test_spans_count_from_when_i_first_saw_the_fact() -> None:
@@ -269,8 +269,8 @@ def asked(*sent_at: float) -> Held:
 
 
 def test_an_answer_between_two_reads_shows_that_the_store_was_there() -> None:
-    assert asked(1.5).sightings.silence(node("b")) == pytest.approx(2.9)
-    assert asked(0.5, 1.5).sightings.silence(node("b")) == pytest.approx(2.9)
+    assert asked(1.5).view.sightings.silence(node("b")) == pytest.approx(2.9)
+    assert asked(0.5, 1.5).view.sightings.silence(node("b")) == pytest.approx(2.9)
 
 
 @pytest.mark.parametrize(("at", "silence"), [(6.0, 11.9), (6.2, 0.0)])
@@ -278,20 +278,20 @@ def test_an_answer_follows_another_within_two_heartbeats_of_any_length(at: float
     spans = Settings(limits=running().limits, keep_alive_interval=3.0)
     held = heard(holding("a", running(), spans), {node("b"): 1}, 0.0, 0.1)
     held = saw(held, running(), at, at)
-    assert heard(held, {node("b"): 1}, 12.0, 12.0).sightings.silence(node("b")) == pytest.approx(silence)
+    assert heard(held, {node("b"): 1}, 12.0, 12.0).view.sightings.silence(node("b")) == pytest.approx(silence)
 
 
 def test_no_answer_closes_a_gap_that_lies_before_it() -> None:
-    assert asked(1.5, 0.5).sightings.silence(node("b")) == pytest.approx(2.9), "though the answers change places"
-    assert asked().sightings.silence(node("b")) == 0
-    assert asked(0.5).sightings.silence(node("b")) == 0
-    assert asked(2.5).sightings.silence(node("b")) == 0
+    assert asked(1.5, 0.5).view.sightings.silence(node("b")) == pytest.approx(2.9), "though the answers change places"
+    assert asked().view.sightings.silence(node("b")) == 0
+    assert asked(0.5).view.sightings.silence(node("b")) == 0
+    assert asked(2.5).view.sightings.silence(node("b")) == 0
 
 
 def test_so_does_an_answer_with_another_state() -> None:
     held = heard(holding("a", running(), at=0), {node("b"): 1}, 0.0, 0.1)
     held = saw(held, arrived(running(), "c"), 1.5, 1.6)
-    assert heard(held, {node("b"): 1}, 3.0, 3.1).sightings.silence(node("b")) == pytest.approx(2.9)
+    assert heard(held, {node("b"): 1}, 3.0, 3.1).view.sightings.silence(node("b")) == pytest.approx(2.9)
 
 
 @pytest.mark.parametrize("answer", ["proposed", "gathered"])
@@ -302,7 +302,7 @@ def test_so_does_an_answer_to_a_proposal(answer: str) -> None:
         held = proposed(held, mine, 1, 1.5, 1.6)
     else:
         held = gathered(proposed(held, mine, 1, 0.1, 0.2), {}, 1.5, 1.6)
-    assert heard(held, {node("b"): 1}, 3.0, 3.1).sightings.silence(node("b")) == pytest.approx(2.9)
+    assert heard(held, {node("b"): 1}, 3.0, 3.1).view.sightings.silence(node("b")) == pytest.approx(2.9)
 
 
 # --- spares
@@ -310,8 +310,8 @@ def test_so_does_an_answer_to_a_proposal(answer: str) -> None:
 
 def test_a_spare_remembers_when_it_was_last_one() -> None:
     spare = arrived(running(), "c")
-    assert holding("c", spare, at=3).spare_at == 3
-    assert holding("a", spare, at=3).spare_at is None
+    assert holding("c", spare, at=3).past.spare_at == 3
+    assert holding("a", spare, at=3).past.spare_at is None
 
 
 def test_a_spares_time_starts_when_it_finds_room_not_when_it_began_to_wait() -> None:
@@ -319,8 +319,8 @@ def test_a_spares_time_starts_when_it_finds_room_not_when_it_began_to_wait() -> 
     promoted = edited(spare, "b", Leave())
     assert seats(promoted)["c"] == "in"
     held = saw(holding("c", spare, at=3), promoted, 5000, 5000)
-    assert held.spare_at == 5000
-    assert saw(held, arrived(promoted, "a"), 5001, 5001).spare_at == 5000
+    assert held.past.spare_at == 5000
+    assert saw(held, arrived(promoted, "a"), 5001, 5001).past.spare_at == 5000
 
 
 # --- what the node itself says
@@ -328,10 +328,10 @@ def test_a_spares_time_starts_when_it_finds_room_not_when_it_began_to_wait() -> 
 
 def test_joined_and_introduced_are_remembered() -> None:
     held = introduced(joined(holding("a", ONE), WorldId(LIFE, 3)), profile("a", port=7))
-    assert (held.mine, held.who.profile.endpoint.port) == (WorldId(LIFE, 3), 7)
+    assert (held.past.mine, held.who.profile.endpoint.port) == (WorldId(LIFE, 3), 7)
     again = joined(held, WorldId(Life("again", 2), 3))
-    assert again.mine == WorldId(Life("again", 2), 3)
-    assert again.ran == {WorldId(LIFE, 3), again.mine}
+    assert again.past.mine == WorldId(Life("again", 2), 3)
+    assert again.past.ran == {WorldId(LIFE, 3), again.past.mine}
 
 
 def test_of_the_worlds_of_a_life_the_last_one_is_remembered() -> None:
@@ -339,7 +339,7 @@ def test_of_the_worlds_of_a_life_the_last_one_is_remembered() -> None:
     held = joined(holding("a", ONE), WorldId(Life("before"), 0))
     for round in range(3):
         held = joined(held, WorldId(read_anew(LIFE), round))
-    assert held.ran == {WorldId(Life("before"), 0), WorldId(LIFE, 2)}
+    assert held.past.ran == {WorldId(Life("before"), 0), WorldId(LIFE, 2)}
     assert [held.is_behind(WorldId(LIFE, round)) for round in range(4)] == [True, True, True, False]
     assert not held.is_behind(WorldId(Life("after", 2), 0))
 
@@ -350,7 +350,7 @@ def test_the_token_is_that_of_the_state_held() -> None:
 
 
 def test_no_node_is_dead_in_an_absent_register() -> None:
-    assert heard(holding("a", None), dict.fromkeys(nodes("b"), 1), 0, 0).spans == {}
+    assert heard(holding("a", None), dict.fromkeys(nodes("b"), 1), 0, 0).view.spans == {}
 
 
 def test_end_is_a_step_that_memory_accepts() -> None:
@@ -361,7 +361,7 @@ def test_end_is_a_step_that_memory_accepts() -> None:
 def test_a_register_is_made_with_another_life_after_each_try_whose_outcome_is_unknown() -> None:
     """Found by the simulator (S2): the first try may land in a store that has forgotten the life that it began."""
     held = unanswered(holding("a", None), None, 1.0)
-    assert held.owed == Token(LIFE, 0)
+    assert held.doubt.owed == Token(LIFE, 0)
     assert held.who.nonce == Life("life/2")
     assert unanswered(held, None, 2.0).who.nonce == Life("life/3")
     assert unanswered(held, Token(LIFE, 3), 2.0).who.nonce == Life("life/2")
@@ -392,12 +392,12 @@ def experienced(state: RendezvousState = NEXT) -> Held:
 )
 def test_what_counts_more_is_taken_over_and_the_old_life_is_forgotten(shown: RendezvousState) -> None:
     before = experienced()
-    assert before.spans and before.sightings.of and before.owed
+    assert before.view.spans and before.view.sightings.of and before.doubt.owed
     held = saw(before, shown, 4, 5)
-    assert (held.state, held.held_at, held.found, held.trouble) == (shown, 5, None, None)
-    assert (held.owed, held.unsure_at, held.silent_since) == (None, None, None)
-    assert (held.sightings.of, held.sightings.read_at) == ({}, None)
-    assert (held.mine, held.ran, held.done_in) == (before.mine, before.ran, before.mine)
+    assert (held.view.state, held.view.held_at, held.found, held.trouble) == (shown, 5, None, None)
+    assert (held.doubt.owed, held.doubt.unsure_at, held.contact.silent_since) == (None, None, None)
+    assert (held.view.sightings.of, held.view.sightings.read_at) == ({}, None)
+    assert (held.past.mine, held.past.ran, held.past.done_in) == (before.past.mine, before.past.ran, before.past.mine)
     assert held.who == before.who
 
 
@@ -406,21 +406,21 @@ def test_what_is_true_in_the_new_life_is_seen_from_now_on() -> None:
     assert first_seen(held) == {Fact.OPEN: 5}
     spare = arrived(running("a b", size="2"), "c")
     held = saw(holding("c", spare, at=1), back(spare), 4, 5)
-    assert (held.spare_at, first_seen(held)) == (5, {})
-    assert saw(held, arrived(back(spare), "c"), 6, 6).spare_at == 6
+    assert (held.past.spare_at, first_seen(held)) == (5, {})
+    assert saw(held, arrived(back(spare), "c"), 6, 6).past.spare_at == 6
 
 
 def test_a_spare_that_slept_was_one_until_it_wakes_into_another_life() -> None:
     spare = arrived(running("a b", size="2"), "c")
     held = saw(woke(holding("c", spare, at=1), 100), back(spare), 101, 102)
-    assert (held.state, held.spare_at) == (back(spare), 102)
+    assert (held.view.state, held.past.spare_at) == (back(spare), 102)
     held = saw(woke(held, 200), back(back(spare)), 201, 202)
-    assert held.spare_at == 102
+    assert held.past.spare_at == 102
 
 
 def test_a_spare_of_the_life_that_is_taken_over_is_one_from_now_on() -> None:
     spare = evolve(arrived(running("a b", size="2"), "c"), life=Life("new"), job="new", completed_in=Life("new"))
-    assert saw(holding("c", running("a b", size="2"), at=1), spare, 4, 5).spare_at == 5
+    assert saw(holding("c", running("a b", size="2"), at=1), spare, 4, 5).past.spare_at == 5
 
 
 @pytest.mark.parametrize(
@@ -432,8 +432,8 @@ def test_a_state_that_counts_less_is_found_and_mine_is_to_be_restored(shown: Ren
     before = experienced()
     held = saw(before, shown, 4, 5)
     assert held.found == Found(shown, NEXT, 5)
-    assert (held.state, held.held_at, held.owed) == (NEXT, 1, before.owed)
-    assert (held.unsure_at, held.silent_since, held.trouble) == (None, None, None)
+    assert (held.view.state, held.view.held_at, held.doubt.owed) == (NEXT, 1, before.doubt.owed)
+    assert (held.doubt.unsure_at, held.contact.silent_since, held.trouble) == (None, None, None)
 
 
 def test_the_time_of_a_finding_does_not_change() -> None:
@@ -446,10 +446,10 @@ def test_the_time_of_a_finding_does_not_change() -> None:
 
 def test_an_answer_from_before_my_restore_was_lost_leaves_me_unsure_of_it() -> None:
     held = unanswered(saw(holding("a", NEXT, at=1), None, 4, 5), None, 6)
-    assert (held.unsure_at, held.found, held.owed) == (6, Found(None, NEXT, 5), None)
-    assert saw(held, None, 5.5, 7).unsure_at == 6
-    assert saw(held, None, 6.0, 7).unsure_at is None
-    assert saw(held, back(NEXT), 5.5, 7).unsure_at is None
+    assert (held.doubt.unsure_at, held.found, held.doubt.owed) == (6, Found(None, NEXT, 5), None)
+    assert saw(held, None, 5.5, 7).doubt.unsure_at == 6
+    assert saw(held, None, 6.0, 7).doubt.unsure_at is None
+    assert saw(held, back(NEXT), 5.5, 7).doubt.unsure_at is None
 
 
 def test_a_register_that_turns_out_to_be_mine_again_is_to_be_restored_no_longer() -> None:
@@ -457,7 +457,7 @@ def test_a_register_that_turns_out_to_be_mine_again_is_to_be_restored_no_longer(
     found = saw(holding("a", NEXT, at=1), WORLD, 4, 5)
     assert saw(found, NEXT, 6, 6).found is None
     held = saw(found, back_in := arrived(NEXT, "a"), 6, 6)
-    assert (held.found, held.state) == (None, back_in)
+    assert (held.found, held.view.state) == (None, back_in)
 
 
 def test_a_copy_of_what_i_hold_is_restored_before_anybody_edits_it() -> None:
@@ -470,14 +470,14 @@ def test_a_copy_of_what_i_hold_is_restored_before_anybody_edits_it() -> None:
 def test_a_copy_that_counts_more_than_what_i_hold_is_restored_itself(mine: RendezvousState | None) -> None:
     held = saw(holding("a", mine, at=1), NEXT, 4, 5, here=False)
     assert held.found == Found(NEXT, NEXT, 5)
-    assert held.state is mine
-    assert saw(held, back(NEXT, NEXT), 6, 6).state == back(NEXT, NEXT)
+    assert held.view.state is mine
+    assert saw(held, back(NEXT, NEXT), 6, 6).view.state == back(NEXT, NEXT)
 
 
 def test_one_that_has_read_nothing_yet_may_restore_a_copy() -> None:
     unread = Held(Who(node("c"), profile("c"), Settings(limits=NEXT.limits), Life("c")))
     held = saw(unread, NEXT, 1, 2, here=False)
-    assert (held.found, held.held_at, held.state) == (Found(NEXT, NEXT, 2), 2, None)
+    assert (held.found, held.view.held_at, held.view.state) == (Found(NEXT, NEXT, 2), 2, None)
 
 
 def test_a_copy_of_less_than_i_hold_is_replaced_by_mine() -> None:
@@ -487,7 +487,7 @@ def test_a_copy_of_less_than_i_hold_is_replaced_by_mine() -> None:
 @pytest.mark.parametrize("here", [True, False])
 def test_another_life_that_breaks_an_invariant_is_a_trouble(here: bool) -> None:
     held = saw(holding("a", NEXT, at=1), evolve(back(NEXT), next_order=0), 4, 5, here)
-    assert (why(held), held.state, held.found) == (Why.ILLEGAL, NEXT, None)
+    assert (why(held), held.view.state, held.found) == (Why.ILLEGAL, NEXT, None)
     assert text(held).startswith("S5: ")
 
 
@@ -513,7 +513,7 @@ def test_a_nonce_begins_one_life_only() -> None:
     assert saw(lost, mine, 4, 4).who.nonce == Life("life/3")
     assert saw(lost, back(first, nonce="other"), 4, 4).who.nonce == lost.who.nonce
     slept = saw(woke(lost, 9), mine, 4, 9)
-    assert (slept.who.nonce, slept.state, slept.woke_at) == (Life("life/3"), first, 9)
+    assert (slept.who.nonce, slept.view.state, slept.doubt.woke_at) == (Life("life/3"), first, 9)
 
 
 def test_after_a_restore_whose_outcome_is_unknown_the_next_begins_another_life() -> None:
@@ -532,19 +532,19 @@ def test_heartbeats_beside_another_life_force_a_look_and_tell_nothing(named: Lif
         held = heard(held, {node("b"): 1}, second, second)
     for second in range(4, 9):
         after = answered_with(held, {node("b"): None}, second, second, named)
-        assert (after.unsure_at, after.silent_since) == (second, None)
-        assert (after.sightings, after.spans) == (held.sightings, held.spans)
-        assert saw(after, TWO, 9, 9).unsure_at is None
+        assert (after.doubt.unsure_at, after.contact.silent_since) == (second, None)
+        assert (after.view.sightings, after.view.spans) == (held.view.sightings, held.view.spans)
+        assert saw(after, TWO, 9, 9).doubt.unsure_at is None
 
 
 def test_a_life_is_the_same_whoever_names_it() -> None:
     held = answered_with(holding("a", TWO), {node("b"): 1}, 1, 1, read_anew(LIFE))
-    assert (held.unsure_at, held.sightings.read_at) == (None, 1)
+    assert (held.doubt.unsure_at, held.view.sightings.read_at) == (None, 1)
 
 
 def test_heartbeats_are_heard_by_one_that_holds_nothing() -> None:
     held = answered_with(holding("a", None), {node("b"): 1}, 1, 1, Life("other"))
-    assert (held.unsure_at, held.sightings.read_at) == (None, 1)
+    assert (held.doubt.unsure_at, held.view.sightings.read_at) == (None, 1)
 
 
 # --- sleepers
@@ -566,10 +566,10 @@ def test_an_answer_to_a_request_from_before_it_woke_tells_a_sleeper_nothing(
 
 def test_a_sleeper_whose_life_goes_on_goes_on_with_it() -> None:
     held = saw(slept(), NEXT, 100, 101)
-    assert (held.state, held.woke_at, held.found) == (NEXT, None, None)
+    assert (held.view.state, held.doubt.woke_at, held.found) == (NEXT, None, None)
     assert first_seen(held) == {Fact.OPEN: 101}, "nobody is overdue for the time that I slept"
-    assert saw(slept(), arrived(NEXT, "b"), 100, 101).state == arrived(NEXT, "b")
-    assert saw(evolve(slept(), owed=NEXT.token), NEXT, 100, 101).owed == NEXT.token, "its last write may still land"
+    assert saw(slept(), arrived(NEXT, "b"), 100, 101).view.state == arrived(NEXT, "b")
+    assert saw(but(slept(), owed=NEXT.token), NEXT, 100, 101).doubt.owed == NEXT.token, "its last write may still land"
 
 
 @pytest.mark.parametrize(
@@ -580,15 +580,15 @@ def test_a_sleeper_whose_life_goes_on_goes_on_with_it() -> None:
 def test_a_sleeper_takes_what_it_finds(shown: RendezvousState) -> None:
     """This holds even if its own state counts more: the others may have gone on without it."""
     before = slept()
-    held = saw(evolve(before, owed=NEXT.token), shown, 100, 101)
-    assert (held.state, held.found, held.owed, held.woke_at) == (shown, None, None, None)
-    assert (held.mine, held.ran) == (before.mine, before.ran)
+    held = saw(but(before, owed=NEXT.token), shown, 100, 101)
+    assert (held.view.state, held.found, held.doubt.owed, held.doubt.woke_at) == (shown, None, None, None)
+    assert (held.past.mine, held.past.ran) == (before.past.mine, before.past.ran)
 
 
 def test_a_sleeper_that_finds_nothing_knows_nothing() -> None:
     held = saw(slept(CLOSED), None, 100, 101)
-    assert (held.state, held.held_at, held.found, held.woke_at) == (None, 101, None, None)
-    assert held.spans == {}
+    assert (held.view.state, held.view.held_at, held.found, held.doubt.woke_at) == (None, 101, None, None)
+    assert held.view.spans == {}
 
 
 @pytest.mark.parametrize("held", [slept(), slept(None)], ids=["holding", "holding nothing"])
@@ -598,17 +598,17 @@ def test_a_sleeper_that_finds_a_copy_restores_the_copy(held: Held) -> None:
 
 
 def test_the_store_was_not_silent_while_its_node_slept() -> None:
-    assert woke(silent(holding("a", NEXT, at=1), 2), 100).silent_since is None
+    assert woke(silent(holding("a", NEXT, at=1), 2), 100).contact.silent_since is None
 
 
 def test_a_sleeper_gives_up_what_it_was_about_to_restore() -> None:
     asleep = woke(saw(holding("a", NEXT, at=1), None, 2, 3), 100)
     assert saw(asleep, None, 100, 101).found is None
-    assert saw(asleep, WORLD, 100, 101).state == WORLD
+    assert saw(asleep, WORLD, 100, 101).view.state == WORLD
 
 
 def test_an_unreadable_answer_does_not_wake_a_sleeper() -> None:
-    assert unreadable(slept(), "garbage", 101).woke_at == 100
+    assert unreadable(slept(), "garbage", 101).doubt.woke_at == 100
 
 
 # --- who knows the verdict
@@ -616,25 +616,25 @@ def test_an_unreadable_answer_does_not_wake_a_sleeper() -> None:
 
 def test_a_verdict_is_confirmed_by_the_last_answer_that_shows_it() -> None:
     held = holding("a", WORLD, at=1)
-    assert held.confirmed_at is None
+    assert held.contact.confirmed_at is None
     held = saw(held, CLOSED, 2, 3)
-    assert held.confirmed_at == 2
-    assert saw(held, CLOSED, 7, 8).confirmed_at == 7
+    assert held.contact.confirmed_at == 2
+    assert saw(held, CLOSED, 7, 8).contact.confirmed_at == 7
 
 
 def test_a_verdict_that_the_store_forgot_is_not_confirmed_until_it_is_restored() -> None:
     held = saw(holding("a", CLOSED, at=1), None, 5, 6)
-    assert (held.confirmed_at, held.found) == (1, Found(None, CLOSED, 6))
-    assert saw(held, back(CLOSED), 7, 8).confirmed_at == 7
+    assert (held.contact.confirmed_at, held.found) == (1, Found(None, CLOSED, 6))
+    assert saw(held, back(CLOSED), 7, 8).contact.confirmed_at == 7
 
 
 def test_a_world_that_is_taken_over_confirms_nothing() -> None:
-    assert saw(holding("a", CLOSED, at=1), NEW_JOB, 5, 6).confirmed_at == 1
+    assert saw(holding("a", CLOSED, at=1), NEW_JOB, 5, 6).contact.confirmed_at == 1
 
 
 def test_a_write_of_a_node_that_the_last_read_left_out_is_a_sign_of_its_life_too() -> None:
     state = running("a b c")
     held = heard(holding("a", state), {node("b"): 1, node("c"): 1}, 1.0, 1.0, state.life)
     held = heard(held, {node("b"): 2}, 2.0, 2.0, state.life)
-    assert held.sightings.aside.keys() == {node("c")}
-    assert not saw(held, edited(state, "c", Done(state.round)), 2.5, 2.5).sightings.aside
+    assert held.view.sightings.aside.keys() == {node("c")}
+    assert not saw(held, edited(state, "c", Done(state.round)), 2.5, 2.5).view.sightings.aside

@@ -143,13 +143,13 @@ def test_after_its_mark_a_reserve_watches() -> None:
     state = reserved()
     agenda, held, _ = begun(submitted(Agenda(), Request(reserve)), member("c", state), 0.0, 0.0)
     agenda, held = answered(agenda, held, Settled())
-    assert (agenda.watching, held.reserve_in, held.done_in) == (True, state.world_id, None)
+    assert (agenda.watching, held.past.reserve_in, held.past.done_in) == (True, state.world_id, None)
 
 
 def test_a_reserve_s_mark_is_a_sign_of_life() -> None:
     held = member("a", running("a b c", "1:4"))
     seen = saw(held, reserved(), 5.0, 5.0)
-    assert seen.state == reserved()
+    assert seen.view.state == reserved()
 
 
 # --- the policy

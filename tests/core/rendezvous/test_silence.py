@@ -85,7 +85,7 @@ def test_a_silence_in_whose_second_half_nobody_asked_is_none(tried_at: float, no
 
 
 def test_a_silence_in_which_nobody_asked_is_none_whatever_the_clock_says() -> None:
-    held = silent(evolve(running(), silent_since=None, tried_at=-math.inf), -600.0)
+    held = silent(but(running(), silent_since=None, tried_at=-math.inf), -600.0)
     assert isinstance(turn(begun(handlers.end), held, 100.0), Write)
 
 
@@ -108,8 +108,8 @@ def test_a_spare_beside_a_register_that_it_cannot_read_gives_up_in_its_words() -
 def test_running_workers_and_reserves_are_not_stopped_for_it_however_long_it_lasts(reserve: bool) -> None:
     held = running(tried_at=1e9 - 1.0)
     if reserve:
-        assert held.state
-        held = evolve(held, state=apply(held.state, Reserve(0), A))
+        assert held.view.state
+        held = but(held, state=apply(held.view.state, Reserve(0), A))
     assert not given_up(turn(begun(handlers.watch), held, 1e9))
     assert given_up(turn(begun(handlers.end), held, 1e9))
 
@@ -118,8 +118,8 @@ def stranded(reserve: bool = False, says: tuple[Says, ...] = (Says.SUSPECT, Says
     """Return the same, of a node whose only peer is dead by the word of its link, and whose workers stand still since 20."""
     held = running(tried_at=1e9 - 1.0)
     if reserve:
-        assert held.state
-        held = evolve(held, state=apply(held.state, Reserve(0), A))
+        assert held.view.state
+        held = but(held, state=apply(held.view.state, Reserve(0), A))
     for each in says:
         held = told_by_link(held, B, each, None, 15.0)
     return stands_still(held, 20.0)
@@ -127,7 +127,7 @@ def stranded(reserve: bool = False, says: tuple[Says, ...] = (Says.SUSPECT, Says
 
 @pytest.mark.parametrize("reserve", [False, True])
 def test_workers_that_stand_still_are_stopped_where_all_others_are_dead(reserve: bool) -> None:
-    held = evolve(stranded(reserve), tried_at=619.0)
+    held = but(stranded(reserve), tried_at=619.0)
     assert not given_up(turn(begun(handlers.watch), held, 619.9))
     answer = turn(begun(handlers.watch), held, 620.0)
     dead = "the other nodes of round 0 are dead (b), and no worker here has made progress for 600 s"
@@ -135,8 +135,8 @@ def test_workers_that_stand_still_are_stopped_where_all_others_are_dead(reserve:
 
 
 def test_workers_are_not_stopped_before_the_store_was_silent_for_long() -> None:
-    assert not given_up(turn(begun(handlers.watch), evolve(stranded(), silent_since=9_500.0), 10_000.0))
-    assert not given_up(turn(begun(handlers.watch), evolve(stranded(), silent_since=None), 10_000.0))
+    assert not given_up(turn(begun(handlers.watch), but(stranded(), silent_since=9_500.0), 10_000.0))
+    assert not given_up(turn(begun(handlers.watch), but(stranded(), silent_since=None), 10_000.0))
 
 
 @pytest.mark.parametrize("says", [(Says.REFUSES,), (Says.SUSPECT, Says.REFUSES)])
@@ -144,8 +144,8 @@ def test_a_port_that_refuses_in_the_silence_is_a_death_for_the_stranded(
     says: tuple[Says, ...],
 ) -> None:
     assert given_up(turn(begun(handlers.watch), stranded(says=says), 1e9))
-    answers = told_by_link(evolve(running(), suspects={}, silent_since=None), B, Says.REFUSES, 15.0, 15.0)
-    assert not answers.suspects
+    answers = told_by_link(but(running(), suspects={}, silent_since=None), B, Says.REFUSES, 15.0, 15.0)
+    assert not answers.view.suspects
 
 
 @pytest.mark.parametrize("says", [(), (Says.SUSPECT,), (Says.GONE,), (Says.SUSPECT, Says.GONE, Says.ANSWERS)])
@@ -155,15 +155,15 @@ def test_workers_that_stand_still_are_not_stopped_while_another_node_may_live(sa
 
 def test_workers_that_stand_still_are_not_stopped_while_a_third_node_may_live() -> None:
     held, third = stranded(), Node("c", 1)
-    assert held.state
-    state = evolve(held.state, seats={**held.state.seats, third: evolve(held.state.seats[B], order=2)})
-    assert not given_up(turn(begun(handlers.watch), evolve(held, state=state), 1e9))
+    assert held.view.state
+    state = evolve(held.view.state, seats={**held.view.state.seats, third: evolve(held.view.state.seats[B], order=2)})
+    assert not given_up(turn(begun(handlers.watch), but(held, state=state), 1e9))
 
 
 def test_workers_that_make_progress_are_not_stopped_though_all_others_are_dead() -> None:
     held = stranded()
     for moves in (stands_still(held, None), stands_still(held, 1e9 - 599.0), woke(held, 30.0)):
-        assert not given_up(turn(begun(handlers.watch), evolve(moves, silent_since=40.0, woke_at=None), 1e9))
+        assert not given_up(turn(begun(handlers.watch), but(moves, silent_since=40.0, woke_at=None), 1e9))
 
 
 def test_a_node_that_is_alone_in_its_world_waits_for_its_store() -> None:
@@ -175,7 +175,7 @@ def test_a_node_that_is_alone_in_its_world_waits_for_its_store() -> None:
 
 def test_the_standstill_of_the_last_world_is_none_of_the_next() -> None:
     held = stranded()
-    assert held.mine and joined(held, held.mine).still_since is None
+    assert held.past.mine and joined(held, held.past.mine).past.still_since is None
 
 
 def test_another_operation_gives_up_in_its_own_words() -> None:
@@ -199,9 +199,9 @@ def test_a_join_without_an_answer_ends_at_its_deadline() -> None:
 
 def test_the_first_silence_counts_and_any_answer_ends_it() -> None:
     held = silent(running(tried_at=300.0), 302.0)
-    assert (held.silent_since, held.tried_at) == (10.0, 300.0)
-    assert saw(held, held.state, 300.0, 300.0).silent_since is None
-    assert heard(held, {B: 1}, 300.0, 300.0).silent_since is None
+    assert (held.contact.silent_since, held.contact.tried_at) == (10.0, 300.0)
+    assert saw(held, held.view.state, 300.0, 300.0).contact.silent_since is None
+    assert heard(held, {B: 1}, 300.0, 300.0).contact.silent_since is None
 
 
 def test_after_an_answer_the_wait_begins_anew() -> None:

@@ -173,7 +173,7 @@ def test_a_failure_says_why_in_words() -> None:
         assert trouble(asked(join, held, now=10.0)) == (Why.ARGUMENTS, said)
     held = holding("a", arrived(register("1:2"), "a#2"))
     assert asked(join, held, deadline=99) == Observe((node("a#2"),))
-    assert asked(join, evolve(held, mine=WorldId(Life("earlier"), 0))) == Raise(
+    assert asked(join, but(held, mine=WorldId(Life("earlier"), 0))) == Raise(
         Fail(Why.SUPERSEDED), "a later start of a has taken its seat"
     )
     gone = reseated(running("a#2 b"), **{"a#2": Status.GONE})
@@ -258,7 +258,7 @@ def test_over_a_forged_register_of_the_last_epoch_nothing_is_restored() -> None:
 
 
 def test_a_restore_that_would_break_an_invariant_is_not_sent() -> None:
-    forged = evolve(lost(), found=Found(running("a b", size="1:3"), running("a", size="1:3"), 1.0))
+    forged = but(lost(), instead=Found(running("a b", size="1:3"), running("a", size="1:3"), 1.0))
     why, text = trouble(asked(watch, forged, now=1))
     assert why is Why.ILLEGAL
     assert text.startswith("not written: Restore(")

@@ -207,7 +207,7 @@ def test_a_store_in_trouble_is_remembered_as_the_agent_did() -> None:
     held = run.moments[-1].after.held
     assert run.differs is None
     assert held == agent.held
-    assert held.unsure_at and held.silent_since
+    assert held.doubt.unsure_at and held.contact.silent_since
     assert held.trouble and held.trouble.text == "nonsense"
 
 
@@ -216,7 +216,7 @@ def test_a_loss_of_the_store_is_taken_as_the_agent_took_it() -> None:
         run = replayed(agent.trace)
         assert run.differs is None
         assert run.moments[-1].after.held == agent.held
-        assert agent.held.state and agent.held.state.life.epoch == 2
+        assert agent.held.view.state and agent.held.view.state.life.epoch == 2
 
 
 def test_another_state_than_was_held_is_not_restored() -> None:
@@ -236,7 +236,7 @@ def test_a_sleep_is_remembered_as_the_agent_did() -> None:
     pair.run()
     run = replayed(pair.a.trace)
     assert run.differs is None
-    assert any(moment.after.held.woke_at for moment in run.moments)
+    assert any(moment.after.held.doubt.woke_at for moment in run.moments)
     assert run.moments[-1].after.held == pair.a.held
 
     def awake(step: Step) -> Step | None:

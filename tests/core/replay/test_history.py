@@ -73,7 +73,7 @@ def resaw(run: Replayed, change: Callable[[RendezvousState], RendezvousState]) -
 
 def of(*runs: Replayed) -> History:
     """Return the history of the job that the first run saw last."""
-    state = runs[0].moments[-1].after.held.state
+    state = runs[0].moments[-1].after.held.view.state
     assert state
     return History(state.job, runs)
 
@@ -321,7 +321,7 @@ def test_a_restore_that_is_not_what_was_held_is_found() -> None:
 
 def test_a_failure_that_no_worker_had_is_found_after_a_loss_too() -> None:
     def failing(moment: Moment) -> bool:
-        step, state = moment.step, moment.before.held.state
+        step, state = moment.step, moment.before.held.view.state
         failed = isinstance(step, Stepped) and any(hasattr(command, "died_at") for command in step.commands)
         return failed and state is not None and state.life.epoch == 2
 
@@ -335,7 +335,7 @@ def test_an_agent_that_met_two_jobs_belongs_to_both() -> None:
     shared.loses()
     Pair(Agent("c", shared), newcomer := Agent("d", shared)).run()
     pair.run()
-    assert pair.a.held.state == newcomer.held.state
+    assert pair.a.held.view.state == newcomer.held.view.state
     ours, theirs = histories(map(replayed, (pair.a.trace, pair.b.trace, newcomer.trace)))
     assert [run.trace.header.node.slot for run in ours.runs] == ["a", "b"]
     assert [run.trace.header.node.slot for run in theirs.runs] == ["a", "b", "d"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from attrs import evolve
-from worlds import LIFE, arrived, edited, holding, name, node, running
+from worlds import LIFE, arrived, but, edited, holding, name, node, running
 
 from elastic.core.rendezvous import (
     Client,
@@ -112,7 +112,7 @@ def follows(held: Held, pasts: Mapping[str, LinkPast]) -> str:
 def test_L16_a_node_links_to_the_next_three_and_beyond_the_dead_only_while_the_store_is_silent() -> None:
     six, new, gone, left = linked("a b c d e f", "c"), past(), past(is_gone=True), past(said_goodbye=True)
     held = holding("e", six)
-    silent = evolve(held, silent_since=1.0)
+    silent = but(held, silent_since=1.0)
     assert follows(held, {"f": new, "a": new, "b": new}) == ""
     assert follows(held, {"f": new, "a": new, "d": new}) == follows(held, {"f": new, "a": new}) == "L16"
     assert follows(held, {"f": gone, "a": left, "b": new}) == ""
@@ -129,7 +129,7 @@ SUSPECTED, GONE, ANSWERED, REFUSED = (Linked(B, says, 3.0) for says in Says)
 
 
 def knows(state: RendezvousState = WORLD, **suspects: Suspect) -> Client:
-    held = evolve(holding("a", state), suspects={node(who): each for who, each in suspects.items()})
+    held = but(holding("a", state), suspects={node(who): each for who, each in suspects.items()})
     return Client(held, out=Look(), asked_at=5.0)
 
 
@@ -163,7 +163,7 @@ def test_L17_evidence_counts_only_of_a_suspect_and_as_it_was_told() -> None:
     assert judged((SUSPECTED, DOUBTS), (GONE, SURE)) == judged((GONE, NOBODY)) == ""
     assert judged((GONE, SURE)) == judged((SUSPECTED, DOUBTS), (GONE, DOUBTS)) == "L17"
     assert judged((SUSPECTED, DOUBTS), (GONE, knows(b=Suspect(1.0, 3.0)))) == "L17"
-    silent = evolve(NOBODY, held=evolve(NOBODY.held, silent_since=0.0))
+    silent = evolve(NOBODY, held=but(NOBODY.held, silent_since=0.0))
     asked = knows(b=Suspect(1.0, is_gone=True))
     assert judged((REFUSED, NOBODY)) == judged((REFUSED, asked), first=silent) == ""
     assert judged((REFUSED, asked)) == judged((REFUSED, SURE), first=silent) == "L17"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
-from worlds import edited, heard, holding, node, nodes, running
+from worlds import but, edited, heard, holding, node, nodes, running
 
 from elastic.core.properties.law import Strength
 from elastic.core.rendezvous import Close, Held, Observe, RendezvousState, Violation
@@ -47,7 +47,7 @@ def test_the_coordinator_that_reads_its_own_heartbeat_is_found() -> None:
 
 
 def test_suspects_and_those_without_a_heartbeat_are_read_too() -> None:
-    doubts = evolve(holding("c", RUNS), suspects={node("b"): Suspect(0.0), node("z"): Suspect(0.0)})
+    doubts = but(holding("c", RUNS), suspects={node("b"): Suspect(0.0), node("z"): Suspect(0.0)})
     assert asked(doubts, "a b") and not asked(doubts, "a")
     unheard = knows("c", a=1, d=None)
     assert asked(unheard, "a d") and not asked(unheard, "a")
@@ -61,13 +61,13 @@ def test_those_who_stand_in_read_all_when_the_coordinator_is_silent_for_half_a_t
 
 
 def test_the_first_that_is_not_dead_is_the_coordinator_and_the_others_read_the_stand_ins() -> None:
-    slow = evolve(holding("b", RUNS), suspects={node("a"): Suspect(0.0, 0.0, is_gone=True)})
+    slow = but(holding("b", RUNS), suspects={node("a"): Suspect(0.0, 0.0, is_gone=True)})
     ports = {who: evolve(seat, profile=evolve(seat.profile, link_port=1)) for who, seat in MANY.seats.items()}
     many = evolve(MANY, seats=ports)
     few = evolve(RUNS, seats={who: ports[who] for who in RUNS.seats})
-    assert asked(evolve(slow, state=few), "a c d") and not asked(evolve(slow, state=few), "a")
+    assert asked(but(slow, state=few), "a c d") and not asked(but(slow, state=few), "a")
     far = next(who for who in many.members[1:] if who not in many.stand_ins)
-    held = evolve(holding(far.slot, many), suspects=slow.suspects)
+    held = but(holding(far.slot, many), suspects=slow.view.suspects)
     known = {many.members[0], many.members[1], *many.stand_ins}
     assert asked(held, " ".join(each.slot for each in known))
     assert not asked(held, " ".join(each.slot for each in many.members if each != far))

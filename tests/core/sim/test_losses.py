@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 from simulated import TWO, at, both_running, remembers, then, world
-from worlds import arrived, edited, holding, node, profile, running
+from worlds import arrived, but, edited, holding, node, profile, running
 
 from elastic.core.group import Phase
 from elastic.core.properties.facts import Wrote
@@ -43,7 +43,7 @@ def back(held: RendezvousState, found: RendezvousState | None = None) -> Rendezv
 def taken_over(before: Held, state: RendezvousState, losses: Losses | None = None) -> None:
     """Judge that a process which held `before` takes over this state."""
     process = at(both_running(), "a")
-    remembers(process, evolve(before, state=state, woke_at=None))
+    remembers(process, but(before, state=state, woke_at=None))
     (losses or Losses()).changed(process, before)
 
 
@@ -132,9 +132,9 @@ def test_R11_a_world_that_completes_while_a_node_knows_the_verdict_is_found() ->
         knower(stood_until=NOW - 1),
         knower(holding("a", WORLD)),
         knower(holding("a", None)),
-        knower(evolve(holding("a", CLOSED), state=evolve(CLOSED, job="other"))),
+        knower(but(holding("a", CLOSED), state=evolve(CLOSED, job="other"))),
         knower(woke(holding("a", CLOSED), 1.0)),
-        knower(evolve(holding("a", CLOSED), held_at=None)),
+        knower(but(holding("a", CLOSED), held_at=None)),
     ],
     ids=[
         "not for long",
@@ -303,7 +303,7 @@ def test_a_copy_names_no_life_until_it_is_restored() -> None:
 def test_R13_a_job_that_is_forgotten() -> None:
     process = at(both_running(), "a")
     before = process.held
-    remembers(process, evolve(before, state=None))
+    remembers(process, but(before, state=None))
     with pytest.raises(Violation, match="R13: a forgets job"):
         Losses().changed(process, before)
 

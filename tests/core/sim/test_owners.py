@@ -102,7 +102,7 @@ def test_an_owner_that_is_told_too_little_or_otherwise_is_found(
 
 def test_an_owner_is_told_over_what_its_register_was_restored() -> None:
     owners, before = Owners(), client(ONE)
-    found = evolve(before, held=evolve(before.held, found=Found(TWO, ONE, 1.0)))
+    found = evolve(before, held=but(before.held, instead=Found(TWO, ONE, 1.0)))
     owners.hear(found, client(MINE), (Restored(ONE, TWO, MINE, True, 1.0), told(MINE)))
     assert owners.strength.armed["L12"] == 2
 

@@ -179,11 +179,11 @@ def test_in_a_last_call_who_enters_waits_for_an_eighth_of_that() -> None:
 def test_it_may_wait_for_something_else() -> None:
     never = Wait(None, math.inf)
     judge, held = made(at(OVER), BACK), at(OVER)
-    restores = evolve(held, found=Found(None, OVER, 1.0))
+    restores = but(held, instead=Found(None, OVER, 1.0))
     moved, few = but(held, profile=profile("b", 4711)), at(OVER, evolve(HELPED, helping_above=8))
     others = [at(None), at(edited(OVER, "nobody", Leave())), at(arrived(OVER, "b")), restores, moved, few]
     assert not any(breaks(judge, each, never) for each in others)
-    barred = evolve(at(OPEN), spans={Fact.BARRED: (True, 1.0)})
+    barred = but(at(OPEN), spans={Fact.BARRED: (True, 1.0)})
     assert not breaks(made(at(OPEN), ENTERS), barred, never)
     assert not breaks(made(at(OPEN), ENTERS), at(arrived(OPEN, "b")), never)
 

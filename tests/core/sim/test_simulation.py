@@ -7,7 +7,7 @@ import math
 import pytest
 from attrs import evolve, fields
 from simulated import TWO, at, both_running, hangs, remembers, then, world
-from worlds import reseated
+from worlds import but, reseated
 
 from elastic.core.group import Group, Phase
 from elastic.core.group.state import Elapsed
@@ -202,7 +202,7 @@ def test_L3_an_eviction_of_a_node_that_is_well_is_found() -> None:
     a, b = at(made, "a"), at(made, "b")
     now = a.clock.shows(made.future.now)
     seen_dead = Sightings({b.node: Sighting(1, now - 9)}, now)
-    remembers(a, evolve(a.held, sightings=seen_dead, spans={Fact.DEAD: (True, now)}))
+    remembers(a, but(a.held, sightings=seen_dead, spans={Fact.DEAD: (True, now)}))
     with pytest.raises(Violation, match="L3: a throws out b, whose heartbeats came in time"):
         made.does(Operation(Kind.PASS, span=3.0))
 
