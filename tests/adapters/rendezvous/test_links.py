@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from attrs import define, evolve, field
-from ports import a_row_of
+from ports import a_row_of, listening
 from processes import TIMEOUT_S
 from worlds import edited, node, register
 
@@ -176,9 +176,11 @@ class Driven:
     clock: Hand = field(factory=Hand)
     told: list[Says] = field(factory=list)
     links: Links = field(init=False)
-    port: socket.socket = field(factory=lambda: socket.create_server(("127.0.0.1", 0)))
+    held: ExitStack = field(factory=ExitStack)
+    port: socket.socket = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.port = self.held.enter_context(listening())
         self.port.settimeout(TIMEOUT_S)
         self.links = Links(node("a"), "run", LinkAddress("127.0.0.1"), 1.0, 5.0, self.clock, self.hears)
         self.links.follow(state(("a", 9), ("b", self.port.getsockname()[1])), is_silent=False)
@@ -220,7 +222,7 @@ class Driven:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.port.close()
+        self.held.close()
         self.links.stop()
 
 
@@ -252,7 +254,7 @@ def test_a_suspect_that_accepts_and_says_nothing_is_waited_for_however_long_it_t
 
 
 def test_a_node_of_which_one_address_leads_nowhere_is_reached_by_the_next() -> None:
-    with Driven() as driven, socket.create_server(("127.0.0.1", 0)) as closed:
+    with Driven() as driven, listening() as closed:
         family, nowhere = socket.AF_INET, closed.getsockname()
         closed.close()
         driven.b.addresses.insert(0, (family, nowhere))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ports import listening
 from processes import TIMEOUT_S, comes_true, dies
 
 from elastic.adapters.workers.watch import reaper_process as module
@@ -119,19 +120,19 @@ def test_no_descriptor_is_left_when_the_program_cannot_be_executed() -> None:
 def test_the_reaper_keeps_the_port_of_the_links_open_until_the_last_process_of_the_node_is_dead(
     nothing_left: str,
 ) -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
-    address = listener.getsockname()
-    reaper = ReaperProcess(listener=listener.fileno())
-    process = victim(reaper)
-    reaper.hold([process.pid])
-    pidfd = reaper.start()
-    assert pidfd is not None
-    listener.close()
-    socket.create_connection(address, TIMEOUT_S).close()
-    os.close(reaper._pipe)  # as if this process had died
-    process.wait(TIMEOUT_S)
-    assert select.select([pidfd], [], [], TIMEOUT_S)[0]
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(address, TIMEOUT_S)
-    reaper._pipe = os.open("/dev/null", os.O_WRONLY)
-    reaper.close()
+    with listening() as listener:
+        address = listener.getsockname()
+        reaper = ReaperProcess(listener=listener.fileno())
+        process = victim(reaper)
+        reaper.hold([process.pid])
+        pidfd = reaper.start()
+        assert pidfd is not None
+        listener.close()
+        socket.create_connection(address, TIMEOUT_S).close()
+        os.close(reaper._pipe)  # as if this process had died
+        process.wait(TIMEOUT_S)
+        assert select.select([pidfd], [], [], TIMEOUT_S)[0]
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address, TIMEOUT_S)
+        reaper._pipe = os.open("/dev/null", os.O_WRONLY)
+        reaper.close()
