@@ -245,8 +245,9 @@ def _still_proposed(proposed: Proposed | None) -> Proposed | None:
 
 
 def _spare_at(held: Held, state: RendezvousState | None, now: float) -> float | None:
-    was_or_is = any(each is not None and each.is_spare(held.who.node) for each in (held.view.state, state))
-    return now if was_or_is else held.past.spare_at
+    before, me = held.view.state, held.who.node
+    was = before is not None and before.is_spare(me)
+    return now if was or (state is not None and state.is_spare(me)) else held.past.spare_at
 
 
 def _still_unsure(held: Held, sent_at: float) -> float | None:

@@ -94,8 +94,9 @@ def barring(held: Held) -> Mapping[Node, Why]:
     And where nobody has named the job, one that has no seat for a newcomer with other arguments is another job, and so is
     one that may have one node. That bars no node which had a place in it, or whose slot has one.
     """
-    mine, state, settings = held.who.profile, held.view.state, held.who.settings
-    if state is None or held.who.node in state.seats:
+    who, state = held.who, held.view.state
+    mine, settings = who.profile, who.settings
+    if state is None or who.node in state.seats:
         return {}
     bars = settings.same_program is Comparison.ARGUMENTS and bool(mine.arguments) and not _had_a_place(held, state)
     is_of_one, is_full = state.limits.max_nodes == 1, state.complete and state.fills_up
@@ -105,7 +106,7 @@ def barring(held: Held) -> Mapping[Node, Why]:
     found = dict[Node, Why]()
     for node, seat in state.seats.items():
         its = seat.profile
-        if node.slot == held.who.node.slot or seat.status in AWAY:
+        if node.slot == who.node.slot or seat.status in AWAY:
             continue
         many = its.has_loopback + mine.has_loopback
         if its.host != mine.host and (many == 1 or (many == 2 and settings.leased)):

@@ -94,7 +94,8 @@ def turn(operation: Operation, held: Held, now: float, decides: Handler | None =
 
     `decides` is asked in the place of the operation's handler, in a simulated world with handlers of its user's.
     """
-    unsure = held.view.held_at is None or held.doubt.unsure_at is not None or held.doubt.woke_at is not None
+    doubt = held.doubt
+    unsure = held.view.held_at is None or doubt.unsure_at is not None or doubt.woke_at is not None
     if unsure and held.trouble:
         return _raise(held.trouble)
     ctx = context(operation, held, now)
@@ -103,8 +104,8 @@ def turn(operation: Operation, held: Held, now: float, decides: Handler | None =
         return _raise(held.trouble) if held.trouble else Raise(Fail(Why.UNCONFIRMED), _why_stranded(ctx))
     if unsure:
         return Wait(held.token, now)
-    if held.found:
-        return _restore(ctx, held.found)
+    if isinstance(doubt.instead, Found):
+        return _restore(ctx, doubt.instead)
     match (decides or operation.handler)(ctx, deadline):
         case Sync(until):
             return _wait(ctx, until)
