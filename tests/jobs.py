@@ -23,7 +23,7 @@ from etcd_clients import addresses, made
 from etcds import Cluster
 from launches import ELASTIC, PROGRAMS, TIMEOUT_S, Ended, Launch, Launcher, Told
 from ports import reserved
-from processes import is_alive
+from processes import children_of, comes_true, command_of, is_alive, is_stopped
 
 from elastic.adapters.clock import SystemClock
 from elastic.adapters.store.port import Backend, OutOfReach
@@ -36,6 +36,9 @@ STAY = PROGRAMS / "stay.py"
 TTL_S = 3.0
 """Short for a test, long for a machine that is busy with something else."""
 CONF = "keep_alive_interval=0.5,keep_alive_max_attempt=6,upscale_after=0.2,"
+PATIENT = "keep_alive_interval=0.5,keep_alive_max_attempt=200,upscale_after=0.2,"
+"""For what must be so on a machine that stands still for longer than CONF's TTL, too: nobody is taken for dead, and no node
+takes itself for one."""
 
 
 @define
@@ -208,7 +211,11 @@ def kill(*pids: int) -> None:
 
 
 def lose(agent: Launch) -> None:
-    """The node is gone without a word."""
+    """The node is gone without a word, and the store that it serves goes first. That ends by itself when its agent is dead,
+    and beside other work so late that the other nodes would write there meanwhile."""
+    agent.signal(signal.SIGSTOP)
+    assert comes_true(lambda: agent.has_ended() or is_stopped(agent.pid))
+    kill(*(pid for pid in children_of(agent.pid) if "store_host.py" in command_of(pid)))
     agent.signal(signal.SIGKILL)
     assert agent.ends().code == -signal.SIGKILL
 

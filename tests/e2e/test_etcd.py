@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from certificates import Authority
 from etcds import Cluster, single
-from jobs import STAY, TTL_S, alive, codes, end, jobs, lose, run, worlds
+from jobs import PATIENT, STAY, TTL_S, alive, codes, end, jobs, lose, run, worlds
 from launches import PROGRAMS, TESTS, Launch, Launcher
 from processes import comes_true, dies
 
@@ -204,7 +204,7 @@ def test_a_cluster_that_is_restored_from_a_snapshot_is_given_back_what_the_agent
 ) -> None:
     """The snapshot is of round 0; the job is in round 1."""
     with single(tmp_path / "etcd") as etcd, jobs(launch, tmp_path, shared_store, etcd) as make:
-        job = make("2", "--max-restarts=1")
+        job = make("2", "--max-restarts=1", conf=PATIENT)
         agents = job.nodes("ab")
         first = run(agents)
         etcd.snapshot(tmp_path / "snapshot")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from etcd_clients import addresses, made
 from etcds import Cluster, single
-from jobs import alive, codes, end, jobs, kill, run, worlds
+from jobs import PATIENT, alive, codes, end, jobs, kill, run, worlds
 from launches import Launcher
 from processes import comes_true
 
@@ -33,7 +33,7 @@ def test_a_poisoned_register_in_an_etcd_is_told_as_soon_as_in_a_tcpstore(
 ) -> None:
     launch.forged = True
     with jobs(launch, tmp_path, Address("localhost", 1), etcd) as job:
-        both = job("1:2", "--last-call=1000")
+        both = job("1:2", "--last-call=1000", conf=PATIENT)
         agents = both.nodes("ab")
         told = run(agents)
         both.reaches(lambda state: state.complete)

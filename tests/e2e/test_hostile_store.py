@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 from attrs import evolve
-from jobs import TTL_S, Job, Jobs, alive, client_of, codes, end, kill, prefix, run, worlds
+from jobs import PATIENT, TTL_S, Job, Jobs, alive, client_of, codes, end, kill, prefix, run, worlds
 from launches import TIMEOUT_S, Launcher
 from leftovers import left_after
 from processes import is_alive
@@ -62,7 +62,7 @@ def test_workers_run_on_over_a_forged_register_until_their_node_must_write(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     launch.forged = True
-    both = tcpstore_job("1:2", "--last-call=1000")
+    both = tcpstore_job("1:2", "--last-call=1000", conf=PATIENT)
     agents = both.nodes("ab")
     told = run(agents)
     state = both.reaches(lambda state: state.complete)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from etcds import cluster, skip_without_etcd
-from jobs import Jobs, codes, end, jobs, lose
+from jobs import PATIENT, Jobs, codes, end, jobs, lose
 from launches import PROGRAMS, Launch, Launcher, Told
 
 from elastic.adapters.store.tcpstore.wire import Address
@@ -37,7 +37,7 @@ def pids(told: list[Told]) -> list[int]:
 
 @pytest.mark.long
 def test_the_ranks_of_the_other_nodes_outlive_the_store_that_is_lost_with_its_node(tcpstore_job: Jobs) -> None:
-    made = tcpstore_job("1:3", *SCOPE, own_store=True)
+    made = tcpstore_job("1:3", *SCOPE, own_store=True, conf=PATIENT)
     agents = made.nodes("abc", program=LOSS)
     first = until(BEGUN, *agents)
     lose(agents[0])

@@ -23,7 +23,7 @@ GROWTH, SPAN = 0.01, 50
 """What is held may grow by this part at most, however many iterations come after the warm ones, and by less in proportion if
 fewer than SPAN do."""
 TRACED_KB = 512.0
-"""Steps that a rank's trace has yet to write."""
+"""Steps that a trace, a rank's or the agent's, has yet to write: beside other work that may be many."""
 RECORD_KB = 1.0
 """A failure on the job's record, which the agent keeps here."""
 
@@ -56,7 +56,7 @@ def restarted(launch: Launcher, iterations: int, *how: str, records_each: int) -
     assert f" · 0 restarts, {iterations} restarts of wrapped functions, " in ended.err
     growth = GROWTH * min(1.0, (iterations - iterations // 2) / SPAN)
     records = min(iterations * records_each, FAULTS_MAX)
-    grew(f"agent, with {records} records", agent[0], agent[1], growth, records * RECORD_KB)
+    grew(f"agent, with {records} records", agent[0], agent[1], growth, records * RECORD_KB + TRACED_KB * traced)
     for rank in ("0", "1"):
         assert f"{rank} ended: in order True, {iterations // 2} of its own" in words
         warm, last = ([int(n) for n in each.split()[2:]] for each in words if each.startswith(f"{rank} holds"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from jobs import Job, Jobs, asked, codes, end, kill, lose, only_in, prefix, run
+from jobs import PATIENT, Job, Jobs, asked, codes, end, kill, lose, only_in, prefix, run
 from launches import Launcher
 from leftovers import alive_with
 from processes import comes_true
@@ -73,7 +73,7 @@ def test_the_records_tell_of_a_failed_worker_and_of_a_lost_node_whose_time_stays
 
 def test_a_store_that_has_lost_its_memory_is_told_again_by_each_node(job: Jobs, nothing_left: str) -> None:
     """What a node that had gone before left to the first one is not lost with it."""
-    three = job("2:3", "--max-restarts=3", "--last-call=1000", own_store=True)
+    three = job("2:3", "--max-restarts=3", "--last-call=1000", own_store=True, conf=PATIENT)
     agents = three.nodes("abc")
     kill(run(agents)[0].pid)
     run(agents)

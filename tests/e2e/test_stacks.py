@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from jobs import Job, Jobs, asked, client_of, codes, end, only_in, prefix, run
+from jobs import PATIENT, Job, Jobs, asked, client_of, codes, end, only_in, prefix, run
 from launches import PROGRAMS, Launch, Launcher, Told
 from processes import comes_true, is_stopped
 from profiles import SOAK
@@ -33,8 +33,6 @@ LINES = HANGS.read_text().splitlines()
 HANDLER = StackHandler(STACKS_SIGNAL, 1023)
 
 
-PATIENT = "keep_alive_interval=0.5,keep_alive_max_attempt=200,upscale_after=0.2,"
-"""Nobody is lost who stands still."""
 PATIENCE_S = 50
 """Shorter than a command may take."""
 TOKEN = "correct horse battery staple"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 import pytest
-from jobs import CONF, Jobs, codes, end, kill, lose, run, worlds
+from jobs import CONF, PATIENT, Jobs, codes, end, kill, lose, run, worlds
 from launches import PROGRAMS
 from processes import dies, is_alive
 from served import served
@@ -14,7 +14,7 @@ from served import served
 @pytest.mark.parametrize("nnodes", ["2", "1:2"])
 def test_a_failure_that_the_death_of_the_stores_host_explains_costs_no_restart(tcpstore_job: Jobs, nnodes: str) -> None:
     """No restart is allowed, and the store comes back empty."""
-    both = tcpstore_job(nnodes, "--max-restarts=0", "--last-call=1000", own_store=True)
+    both = tcpstore_job(nnodes, "--max-restarts=0", "--last-call=1000", own_store=True, conf=PATIENT)
     agents = both.nodes("ab")
     told = run(agents)
     lose(agents[0])
@@ -29,7 +29,7 @@ def test_a_failure_that_the_death_of_the_stores_host_explains_costs_no_restart(t
 
 def test_a_failure_that_nobody_recorded_because_the_store_was_away_is_in_every_report(tcpstore_job: Jobs) -> None:
     """Nobody has died, so it is charged."""
-    both = tcpstore_job("2", "--max-restarts=0")
+    both = tcpstore_job("2", "--max-restarts=0", conf=PATIENT)
     with served() as store:
         both.store = store.address
         agents = both.nodes("ab")
@@ -44,7 +44,7 @@ def test_a_failure_that_nobody_recorded_because_the_store_was_away_is_in_every_r
 
 
 def test_a_store_that_has_forgotten_a_failure_is_given_it_back(tcpstore_job: Jobs) -> None:
-    both = tcpstore_job("2", "--max-restarts=1")
+    both = tcpstore_job("2", "--max-restarts=1", conf=PATIENT)
     with served() as store:
         both.store = store.address
         agents = both.nodes("ab")
@@ -96,7 +96,7 @@ def test_a_node_whose_store_and_peers_are_dead_is_left_alone_while_its_workers_m
     agents = [*both.nodes("a", program=SPINS), both.node("b", impatient(3), program=SPINS)]
     told = run(agents)
     lose(agents[0])
-    agents[1].says(f"{both.store}")
+    agents[1].says(f"store {both.store} out of reach for ")
     assert not agents[1].says_within("gave up", 9.0)
     assert is_alive(told[1].pid)
     agents[1].signal(signal.SIGTERM)

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from jobs import CONF, TTL_S, Job, Jobs, alive, client_of, codes, end, kill, lose, prefix, run, slots, worlds
+from jobs import CONF, PATIENT, TTL_S, Job, Jobs, alive, client_of, codes, end, kill, lose, prefix, run, slots, worlds
 from launches import PROGRAMS, TIMEOUT_S, Launch, Launcher
 from leftovers import alive_with
 from processes import comes_true
@@ -40,8 +40,8 @@ def token_file(tmp_path: Path) -> Path:
 def tokened(tcpstore_job: Jobs, token_file: Path) -> Tokened:
     """A job whose agents are given the token by a file."""
 
-    def make(nnodes: str, *options: str, own_store: bool = False) -> Job:
-        conf = f"{CONF}token_file={token_file},"
+    def make(nnodes: str, *options: str, conf: str = CONF, own_store: bool = False) -> Job:
+        conf = f"{conf}token_file={token_file},"
         return tcpstore_job(nnodes, *options, conf=conf, own_store=own_store, seal=seal(Secret(TOKEN.encode())))
 
     return make
@@ -90,7 +90,7 @@ def test_with_a_token_it_is_refused_and_workers_run_on_until_their_node_must_wri
     tokened: Tokened, launch: Launcher
 ) -> None:
     launch.forged = True
-    both = tokened("2")
+    both = tokened("2", conf=PATIENT)
     agents = both.nodes("ab")
     told = run(agents)
     state = both.reaches(lambda state: state.complete)

@@ -155,21 +155,24 @@ def test_a_segment_is_filled_by_a_spare_of_its_own_first_and_is_left_out_without
     made = job("2:4", "--segment=rack:2", "--last-call=1")
     racks = {**dict.fromkeys("abc", "r1"), **dict.fromkeys("def", "r2")}
     agents = {name: made.node(name, f"--labels=rack={racks[name]}") for name in "abde"}
-    assert worlds(run(agents.values())) == {(0, "restart 0 of 4 workers")}
+    first = made.reaches(lambda state: state.complete and len(state.members) == 4).round
+    for agent in agents.values():
+        while agent.hears(1)[0].round < first:  # on a busy machine one rack may come after the last call for the other
+            pass
     agents |= {name: made.node(name, f"--labels=rack={racks[name]}") for name in "cf"}
     made.reaches(lambda state: state.census[Status.WAITING] == 2)
     lose(agents.pop("b"))
     told = run([agents[name] for name in "acde"])
-    assert worlds(told) == {(1, "restart 0 of 4 workers")}
+    assert worlds(told) == {(first + 1, "restart 0 of 4 workers")}
     assert all(len(each) == 1 for each in racks_of(made.reaches(lambda state: state.complete), 2))
     agents["f"].says("spare, 4 of 4 seats are taken")
     lose(agents.pop("c"))
-    assert worlds(run([agents[name] for name in "de"])) == {(2, "restart 0 of 2 workers")}
+    assert worlds(run([agents[name] for name in "de"])) == {(first + 2, "restart 0 of 2 workers")}
     agents["a"].says("spare, waits for 1 more node of rack r1 to make a segment of 2")
     assert "2 nodes running · spare: " in (status := asked(made, launch=launch).stdout)
     assert "a (rack r1 lacks 1 node)" in status and "f (rack r2 lacks 1 node)" in status
     agents["b"] = made.node("b", "--labels=rack=r1")
-    assert worlds(run([agents[name] for name in "abde"])) == {(3, "restart 0 of 4 workers")}
+    assert worlds(run([agents[name] for name in "abde"])) == {(first + 3, "restart 0 of 4 workers")}
     assert codes(end([*agents.values()])) == [0] * 5
 
 
