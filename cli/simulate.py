@@ -85,6 +85,8 @@ def _runs(asked: Asked) -> int:
         say_data({**node_runs.data(asked.what, tally, took_s, found), **more})
     elif found:
         say("", *node_runs.violation(found, asked.command, written))
+    else:
+        say(*node_runs.unwritten(asked.options.story, asked.options.picture))
     if stopped.signum is not None:
         return SIGNALLED + stopped.signum
     return FAILED if found else SUCCEEDED

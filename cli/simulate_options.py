@@ -18,7 +18,7 @@ from ..core.properties.judge import Property
 from ..core.rendezvous.state import NODES_MAX
 from ..core.sim.features import FEATURES
 from ..core.sim.kinds import Kind
-from ..core.sim.story import Backend
+from ..core.sim.story import Backend, StoryError, parsed
 from ..core.sim.swarm import DRAWN, WORKERS_MOST, Shape
 from ..core.values import frozen
 from . import values
@@ -86,6 +86,21 @@ def _backend(text: str) -> Backend:
     return Backend(text)
 
 
+def _story_file(text: str) -> str:
+    """Read the name of a new file, or of a story."""
+    if _is_there(values.new_file(text)):
+        try:
+            with open(text, encoding="utf-8") as file:
+                parsed(file)
+        except (OSError, StoryError, UnicodeDecodeError):
+            raise ValueError("is there already, and is no story; name a new file") from None
+    return text
+
+
+def _is_there(path: str) -> bool:
+    return os.path.isfile(path) and os.path.getsize(path) > 0
+
+
 OPTIONS = Section("Options")
 
 
@@ -124,9 +139,9 @@ class SimulateOptions:
     recoveries: bool = OPTIONS.flag()("Tell how long the worlds took to come to rest, by what had befallen them.")
     jobs: int | None = OPTIONS.option("N", values.positive)("Processes. [default: one per core]")
     only: int | None = OPTIONS.option("RUN", values.whole)("Tell one run of the seed, line by line.")
-    replay: str | None = OPTIONS.option("FILE", str)("Tell this story, line by line.")
-    story: str | None = OPTIONS.option("FILE", values.new_file)(
-        "Write the story of the violation, or of --only's run, to this file."
+    replay: str | None = OPTIONS.option("FILE", str)("Read a story from this file, and tell it, line by line.")
+    story: str | None = OPTIONS.option("FILE", _story_file)(
+        "Write the story of the violation, or of the run that is told (--only, --replay), to this file. --replay reads it."
     )
     picture: str | None = OPTIONS.option("FILE.svg", values.new_picture)(
         "Draw the violation, or the run that is told, to this file."
@@ -158,7 +173,11 @@ def asked_for(options: SimulateOptions, ctx: click.Context) -> Asked:
     for param in _given(ctx) if options.replay else ():
         if param.name not in FOR_A_STORY:
             raise Mistake(f"{param.opts[0]}: is for runs that are drawn; leave it out, or --replay")
-    if options.recoveries and (options.replay or options.only is not None):
+    tells = options.replay or options.only is not None
+    if options.story and not tells and _is_there(options.story):
+        given = f"--story={options.story}: is a story already"
+        raise Mistake(f"{given}; write --replay={options.story} to tell it, or name a new file for that of a violation")
+    if options.recoveries and tells:
         raise Mistake("--recoveries: is a table of many runs; leave out --only and --replay")
     return Asked(options, Campaign(_chosen_seed(options), _shape(options), options.property), _command(ctx))
 

@@ -251,6 +251,12 @@ def _files(written: Sequence[Written]) -> list[str]:
     ]
 
 
+def unwritten(story: str | None, picture: str | None) -> list[str]:
+    """Return why the files that were asked for were not written, where no run breaks anything."""
+    why = "no run breaks a law; --only RUN writes that of one run"
+    return _files([Written(what, path, why) for what, path in (("story", story), ("picture", picture)) if path])
+
+
 def stem(number: str, run: int) -> str:
     """Return the name of the files of a violation, like `v10-4117`."""
     return f"{re.sub(r'[^a-z0-9]+', '-', number.lower()).strip('-')}-{run}"

@@ -280,6 +280,40 @@ def test_the_story_goes_to_the_file_of_the_option(simulate: Simulate) -> None:
     assert sorted(each.name for each in Path().iterdir() if each.suffix in (".story", ".svg")) == ["x.story", "x.svg"]
 
 
+def test_a_story_of_a_campaign_without_a_violation_is_not_written_and_the_table_says_so(simulate: Simulate) -> None:
+    why = "no run breaks a law; --only RUN writes that of one run"
+    assert simulate("--runs=1", "--jobs=1", "--story=x.story", "--picture=x.svg")[1].endswith(
+        f" story       not written: x.story: {why}\n picture     not written: x.svg: {why}\n"
+    )
+    assert not Path("x.story").exists() and not Path("x.svg").exists()
+    assert json.loads(simulate("--runs=1", "--jobs=1", "--story=x.story", "--json")[1])
+
+
+def test_a_story_that_is_there_is_no_name_for_the_story_of_a_campaign(
+    simulate: Simulate, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its reader wants it told; and what an earlier campaign has found is not lost to a later one."""
+    simulate("--seed=3", "--only=1", "--story=one.story")
+    before = Path("one.story").read_text()
+    capfd.readouterr()
+    assert run(["simulate", "--story=one.story"]) == 2
+    remedy = "write --replay=one.story to tell it, or name a new file for that of a violation"
+    assert capfd.readouterr() == ("", f"elastic: --story=one.story: is a story already; {remedy}\n")
+    simulate("--replay=one.story", "--story=one.story")
+    simulate("--seed=3", "--only=1", "--story=one.story")
+    assert Path("one.story").read_text() == before
+
+
+@pytest.mark.parametrize("content", [b"import torch\n", b"\xff\xfe", b"worldly\n"])
+def test_a_story_is_not_written_over_a_file_of_another_kind(
+    simulate: Simulate, content: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("train.py").write_bytes(content)
+    assert run(["simulate", "--seed=3", "--only=1", "--story=train.py"]) == 2
+    assert capfd.readouterr().err == "elastic: --story=train.py: is there already, and is no story; name a new file\n"
+    assert Path("train.py").read_bytes() == content
+
+
 def test_files_are_utf_8_whatever_the_locale_is(tmp_path: Path) -> None:
     script = (
         "-X utf8=0 -m elastic simulate --seed=3 --runs=40 --jobs=1 --only=1 --picture=x.svg --story=x.story".split()
