@@ -2,7 +2,7 @@
 
 Workers are fresh processes (spawn: no thread of ours is copied) that take chunks of run numbers. A few chunks are queued
 ahead, never more, so a campaign without end has a short queue. The workers stop when the caller stops: at the end of their
-chunk, or with this process.
+chunk, or with this process. What they import to begin with is not looked for in the folder in which the command is run.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from itertools import count, islice
 from multiprocessing import get_context, parent_process
 
@@ -83,7 +84,7 @@ def campaign(what: Campaign | Calls, runs: int | None, jobs: int) -> Generator[S
     if jobs == 1:
         yield from map(what.run, numbers)
         return
-    with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begins) as workers:
+    with _safe_path(), ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begins) as workers:
         under_way = deque[Future[list[Showed]]]()
         try:
             while True:
@@ -94,6 +95,20 @@ def campaign(what: Campaign | Calls, runs: int | None, jobs: int) -> Generator[S
                 yield from under_way.popleft().result()
         finally:
             workers.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Meanwhile a Python that is started looks for no module in its folder: a queue.py there is none of Python's own."""
+    given = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if given is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = given
 
 
 def _submitted(workers: ProcessPoolExecutor, what: Campaign | Calls, chunk: list[int]) -> Future[list[Showed]]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from launches import ELASTIC
 
 from elastic.cli import exit_codes, manual
 from elastic.cli.exit_codes import EXITS, SIGNALLED, exit_code
@@ -87,3 +88,31 @@ def test_a_command_whose_reader_has_gone_ends_with_the_code_that_it_has_anyway(a
     os.close(reader)
     assert printed_to(writer, *arguments) == (0, "")
     os.close(writer)
+
+
+SHADOWS = "signal queue select socket json string random struct enum logging dataclasses multiprocessing".split()
+SHADOWS += "attrs click msgspec torch core adapters cli inprocess".split()
+IN_SHADOW = (
+    (("status", "--rdzv-endpoint=a b"), 2, "elastic: --rdzv-endpoint=a b: "),
+    (("goodput", "none"), 2, "elastic: none: no such file or directory\n"),
+    (("simulate", "--runs=1", "--jobs=2"), 0, ""),
+    (("simulate", "--calls", "--runs=1", "--jobs=2"), 0, ""),
+    (("launch", "--nproc-per-node=2", "--standby", "--status=off", "train.py"), 0, ""),
+)
+
+
+@pytest.mark.parametrize("way", ["-m elastic", "elastic"])
+@pytest.mark.parametrize(("arguments", "code", "said"), IN_SHADOW, ids=[arguments[0] for arguments, *_ in IN_SHADOW])
+def test_a_command_imports_nothing_from_the_folder_in_which_it_is_run(
+    tmp_path: Path, way: str, arguments: Sequence[str], code: int, said: str
+) -> None:
+    for name in SHADOWS:
+        (tmp_path / f"{name}.py").write_text(f"raise SystemExit('{name} of the folder was imported')\n")
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "deeper" / "train.py").write_text("print('trains')\n")
+    given = [f"deeper/{each}" if each == "train.py" else each for each in arguments]
+    command = [sys.executable, "-m", "elastic"] if way == "-m elastic" else [ELASTIC]
+    ended = subprocess.run([*command, *given], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == code, ended.stderr
+    assert "of the folder" not in ended.stderr + ended.stdout
+    assert ended.stderr.startswith(said)
