@@ -15,7 +15,7 @@ from ..core.world import NAME_MAX, Ending, Node, Notice, Verdict, Why
 from . import values
 from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED
 from .mistakes import Mistake
-from .option import Command, Section, parameters
+from .option import Command, Section, given_to, parameters
 from .render.text import at, count, say
 from .running_job import NO_NODE, JobOptions, RunningJob, opened, register_of, say_no_job, say_not_taken
 
@@ -36,9 +36,9 @@ UNDER_TORCHRUN = "/torchrun-"
 """The slot of a node of torchrun's has this in it (adapters/torch/torchrun_plugin.py, which imports torch, names them)."""
 
 
-@frozen(slots=True)  # by attrs, whose classes can extend each other
-class DrainOptions(JobOptions):
-    """The options of `elastic drain`."""
+@frozen
+class DrainOptions:
+    """The options of `elastic drain`, beside those that name the job."""
 
     deadline: float = DRAINED.option("S", values.notice_seconds, default=120, own=True)(
         "How long after it is told the node must be gone."
@@ -50,13 +50,13 @@ class DrainOptions(JobOptions):
 
 
 def _made(node: str, **given: Any) -> int:
-    return _drain(node, DrainOptions(**given))
+    return _drain(node, given_to(JobOptions, given), given_to(DrainOptions, given))
 
 
 drain = Command(
     "drain",
     callback=_made,
-    params=[click.Argument(["node"]), *parameters(DrainOptions)],
+    params=[click.Argument(["node"]), *parameters(JobOptions, DrainOptions)],
     help="""Take a node out of a running job, without a restart.
 
     The other nodes go on without it as soon as its workers have saved what they have to save.""",
@@ -65,8 +65,8 @@ drain = Command(
 )
 
 
-def _drain(name: str, options: DrainOptions) -> int:
-    with opened(options, acts=True) as job:
+def _drain(name: str, named: JobOptions, options: DrainOptions) -> int:
+    with opened(named, acts=True) as job:
         state = register_of(job, "drain")
         if state is None:
             return RENDEZVOUS

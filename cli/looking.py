@@ -12,13 +12,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from attrs import Factory, define, evolve, field
-
 from ..adapters.clock import Clock, SystemClock
 from ..adapters.store.notes import ENDED, STACKS, STANDBYS, TIMES, UNFIT
 from ..adapters.store.port import Backend, OutOfReach, StoreError
 from ..core.rendezvous import RendezvousState
-from ..core.values import frozen
+from ..core.values import evolve, frozen
 from ..core.world import Node
 from .render.history import History, kept, observed, unanswered
 from .render.job import Job
@@ -47,29 +45,28 @@ class _Beat:
     since: float
 
 
-@define
 class Looking:
     """One who looks on. Times are in seconds since the look began."""
 
-    backend: Backend
-    history: History
-    clock: Clock = field(factory=SystemClock)
-    began_at: float = field(default=Factory(lambda self: self.clock.now(), takes_self=True))
-    read_at: float = -math.inf
-    answered_at: float = 0.0
-    """The store's last answer."""
-    took_s: float = 0.0
-    """How long the store took for its last answer."""
-    _beats: dict[Node, _Beat] = field(factory=dict)
-    """The last heartbeat of each node."""
-    times: Mapping[Node, Shares] = field(factory=dict)
-    """They say where the time of each node went, but for its present run. None of it goes back."""
-    _faults_of: str | None = None
-    """The failures that are known are of this job."""
-    _faults_at: float = -math.inf
-    """The failures are not read again before."""
-    _changed: bool = True
-    """Something was seen that was not shown yet."""
+    def __init__(self, backend: Backend, history: History) -> None:
+        self.backend, self.history = backend, history
+        self.clock: Clock = SystemClock()
+        self.began_at = self.clock.now()
+        self.read_at = -math.inf
+        self.answered_at = 0.0
+        """The store's last answer."""
+        self.took_s = 0.0
+        """How long the store took for its last answer."""
+        self.times: Mapping[Node, Shares] = {}
+        """They say where the time of each node went, but for its present run. None of it goes back."""
+        self._beats: dict[Node, _Beat] = {}
+        """The last heartbeat of each node."""
+        self._faults_of: str | None = None
+        """The failures that are known are of this job."""
+        self._faults_at = -math.inf
+        """The failures are not read again before."""
+        self._changed = True
+        """Something was seen that was not shown yet."""
 
     @property
     def job(self) -> Job:

@@ -9,7 +9,7 @@ and help. `parameters` makes click's options of such a class; the class is made 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -20,8 +20,10 @@ from .mistakes import Mistake, Value
 from .render.text import say
 
 if TYPE_CHECKING:
+    from attrs import AttrsInstance
     from click.shell_completion import CompletionItem
 
+Made = TypeVar("Made", bound="AttrsInstance")
 Read = TypeVar("Read")
 _PARAMETER, _DEFAULT = "parameter", "default"
 """What a field's metadata hold."""
@@ -163,9 +165,14 @@ class Section:
         return lambda help: field(default=read, metadata={_PARAMETER: partial(parameter, help=help), _DEFAULT: default})
 
 
-def parameters(options: type) -> list[click.Parameter]:
-    """Return click's options, one for each field of a class of options, in their order."""
-    return [each.metadata[_PARAMETER](each.name) for each in fields(options)]
+def parameters(*options: type) -> list[click.Parameter]:
+    """Return click's options, one for each field of these classes of options, in their order."""
+    return [each.metadata[_PARAMETER](each.name) for made in options for each in fields(made)]
+
+
+def given_to(options: type[Made], given: Mapping[str, Any]) -> Made:
+    """Return the options of this class, of those that a command was given."""
+    return options(**{each.name: given[each.name] for each in fields(options)})
 
 
 def defaults(options: type) -> dict[str, Any]:

@@ -37,7 +37,7 @@ RESTORED_S = 5.0
 """A TCPStore that was started again is empty until the nodes of its job have put the register back: this long at most."""
 
 
-@frozen(slots=True)  # by attrs, whose classes can extend each other
+@frozen
 class JobOptions:
     """The options that name a running job. They have the names and the meaning that `elastic launch` gives them."""
 

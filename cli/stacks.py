@@ -15,7 +15,7 @@ from ..core.world import Node
 from . import values
 from .exit_codes import RENDEZVOUS, SIGNALLED, SUCCEEDED
 from .looking import until_signalled
-from .option import Command, Section, parameters
+from .option import Command, Section, given_to, parameters
 from .render.stacks import Answered, data, lines
 from .render.text import at, say, say_data
 from .running_job import JobOptions, RunningJob, Several, opened, register_of, say_no_answer
@@ -37,9 +37,9 @@ ASKED = Section("What is asked")
 TIMEOUT_S = 10.0
 
 
-@frozen(slots=True)  # by attrs, whose classes can extend each other
-class StacksOptions(JobOptions):
-    """The options of `elastic stacks`."""
+@frozen
+class StacksOptions:
+    """The options of `elastic stacks`, beside those that name the job."""
 
     timeout: float = ASKED.option("SECONDS", values.some_seconds, default=TIMEOUT_S, own=True)(
         "How long the agents may take to answer. One that does not is named."
@@ -51,13 +51,13 @@ class StacksOptions(JobOptions):
 
 
 def _made(**given: Any) -> int:
-    return _stacks(StacksOptions(**given))
+    return _stacks(given_to(JobOptions, given), given_to(StacksOptions, given))
 
 
 stacks = Command(
     "stacks",
     callback=_made,
-    params=parameters(StacksOptions),
+    params=parameters(JobOptions, StacksOptions),
     help="""Show what the workers of a running job are doing now: equal stacks in one line, the odd ones last.
 
     On a host of the job its agent is asked; any other host must reach the job's store. No value of a variable is shown.""",
@@ -66,9 +66,9 @@ stacks = Command(
 )
 
 
-def _stacks(options: StacksOptions) -> int:
+def _stacks(job: JobOptions, options: StacksOptions) -> int:
     try:
-        return _of(options)
+        return _of(job, options)
     except Several as several:
         if options.json:
             raise
@@ -76,8 +76,8 @@ def _stacks(options: StacksOptions) -> int:
         return SUCCEEDED
 
 
-def _of(options: StacksOptions) -> int:
-    with opened(options) as job:
+def _of(named: JobOptions, options: StacksOptions) -> int:
+    with opened(named) as job:
         state = register_of(job, "stacks")
         if state is None:
             return RENDEZVOUS

@@ -16,7 +16,7 @@ from . import values
 from .exit_codes import FAILED, RENDEZVOUS, SUCCEEDED
 from .looking import Looking, until_signalled
 from .mistakes import Mistake
-from .option import Command, Section, parameters
+from .option import Command, Section, given_to, parameters
 from .render.history import History, watched
 from .render.job import Job, Watched, data, lines
 from .render.last_line import DUMB, LiveLastLine, Wait
@@ -38,9 +38,9 @@ Exit codes:  0 it runs, or it succeeded · 1 it failed or was cancelled · 2 a m
 SHOWN = Section("What is shown")
 
 
-@frozen(slots=True)  # by attrs, whose classes can extend each other
-class StatusOptions(JobOptions):
-    """The options of `elastic status`."""
+@frozen
+class StatusOptions:
+    """The options of `elastic status`, beside those that name the job."""
 
     watch: bool = SHOWN.flag(own=True)("Go on: show the job as it changes, until it is over.")
     http: tuple[str, int] | None = SHOWN.option("[HOST:]PORT", values.listener, own=True)(
@@ -50,13 +50,13 @@ class StatusOptions(JobOptions):
 
 
 def _made(**given: Any) -> int:
-    return _status(StatusOptions(**given))
+    return _status(given_to(JobOptions, given), given_to(StatusOptions, given))
 
 
 status = Command(
     "status",
     callback=_made,
-    params=parameters(StatusOptions),
+    params=parameters(JobOptions, StatusOptions),
     help="""Show how a running job is: its round, its nodes and their ranks, what it waits for, and its failures.
 
     On a host of the job its agent is asked; any other host must reach the job's store.""",
@@ -69,11 +69,11 @@ SILENT_MAX_S = 120.0
 """A watch asks a store for so long that does not answer: one that starts again is back sooner."""
 
 
-def _status(options: StatusOptions) -> int:
+def _status(job: JobOptions, options: StatusOptions) -> int:
     if options.http and (options.watch or options.json):
         raise Mistake("--http: the page follows the job, and nothing is printed; leave out --watch and --json")
     try:
-        return _of(options)
+        return _of(job, options)
     except Several as several:
         if options.http or options.watch or options.json:
             raise
@@ -81,8 +81,8 @@ def _status(options: StatusOptions) -> int:
         return SUCCEEDED
 
 
-def _of(options: StatusOptions) -> int:
-    with opened(options) as running:
+def _of(named: JobOptions, options: StatusOptions) -> int:
+    with opened(named) as running:
         try:
             job = _shown(Looking(running.backend, History(Job(running.run_id, running.store, None))), options)
         except StoreError as error:

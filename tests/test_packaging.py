@@ -166,6 +166,16 @@ def test_the_command_loads_nothing_for_a_store_before_it_has_one() -> None:
     assert result.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("command", ["status", "stacks", "drain", "cancel"])
+def test_a_command_that_asks_a_job_loads_no_attrs(command: str) -> None:
+    """It takes a tenth of what `elastic status` takes."""
+    program = (
+        f"import sys, elastic.cli.main, elastic.cli.{command}; print('attr' in sys.modules, 'attrs' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "False False\n"
+
+
 def test_an_agent_loads_no_machine_of_the_core_that_it_may_not_need() -> None:
     program = (
         "import sys, elastic.cli.launch, elastic.adapters.agent.agent; from elastic import core; "

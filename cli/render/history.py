@@ -10,15 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from attrs import evolve
-
 from ...adapters.store.notes import FAULTS_MAX
 from ...adapters.workers.messages.error_files import end_sentence, exit_sentence
 from ...core.node import lost
 from ...core.rendezvous import RendezvousState, Status, explain
 from ...core.rendezvous.explain import naming, set_aside
 from ...core.replay.lanes import Lanes, Mark, Span, SpanKind
-from ...core.values import frozen
+from ...core.values import evolve, frozen
 from ...core.world import Fault, Node, WorldId
 from .job import Gone, Job, Watched, told_by
 from .parting import NOBODY, Quiet, ttl_of, why_lost

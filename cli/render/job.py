@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from attrs import asdict, field
+from msgspec.structs import asdict
 
 from ...adapters.clock import iso
 from ...adapters.report.launch_report import fruitless_as_json, job_time_data, shares_data, unfit_as_json
@@ -17,7 +17,7 @@ from ...core.ranks import assign
 from ...core.rendezvous import Limits, RendezvousState, Status, explain
 from ...core.rendezvous.explain import Naming, naming, set_aside
 from ...core.rendezvous.state import known_as
-from ...core.values import frozen
+from ...core.values import field, frozen
 from ...core.world import Fault, Node, Notice, Profile, Stacks, Unfit, Why
 from .early_losses import fruitless_rows
 from .sentences import names_of, ranks_of
@@ -209,9 +209,13 @@ def _shown_state(row: Row, state: RendezvousState) -> str:
     return f"{row.what}, serves the store" if state.seats[row.node].profile.serves_store else row.what
 
 
+def _as_dict(value: Any) -> dict[str, Any]:
+    return asdict(value)
+
+
 def _limits(limits: Limits) -> dict[str, Any]:
     """Return the limits of the job for programs; None for one that is not given."""
-    names, given = {"min_nodes": "nodes_min", "max_nodes": "nodes_max"}, asdict(limits)
+    names, given = {"min_nodes": "nodes_min", "max_nodes": "nodes_max"}, _as_dict(limits)
     return {names.get(name, name): None if each == "" else each for name, each in given.items() if name != "agreed"}
 
 
@@ -260,10 +264,10 @@ def data(job: Job, state: RendezvousState, watched: Watched = ONCE) -> dict[str,
                 "serves_store": bool(state.seats[row.node].profile.serves_store),
                 "labels": dict(state.seats[row.node].profile.labels),
                 "ended": [{"rank": rank, "when": when} for rank, when in ended_early(job, state, row.node).items()],
-                "standbys": asdict(job.standbys[row.node]) if row.node in job.standbys else None,
+                "standbys": _as_dict(job.standbys[row.node]) if row.node in job.standbys else None,
                 "goodput": _own_time(job.times[row.node]) if row.node in job.times else None,
-                "notice": asdict(notice) if (notice := state.seats[row.node].notice) else None,
-                "failing": asdict(failing) if (failing := state.seats[row.node].failing) else None,
+                "notice": _as_dict(notice) if (notice := state.seats[row.node].notice) else None,
+                "failing": _as_dict(failing) if (failing := state.seats[row.node].failing) else None,
             }
             for row in rows_of(job, state)
         ],

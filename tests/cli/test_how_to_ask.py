@@ -9,7 +9,9 @@ import pytest
 from elastic.cli.how_to_ask import how_to_ask
 from elastic.cli.launch import launch
 from elastic.cli.launch_options import LaunchOptions
-from elastic.cli.status import StatusOptions, status
+from elastic.cli.option import given_to
+from elastic.cli.running_job import JobOptions
+from elastic.cli.status import status
 
 
 def options(*given: str) -> LaunchOptions:
@@ -50,7 +52,7 @@ ETCD = "--rdzv-conf=cacert=/etc/ca.crt,user=ann,password_file=/pw,join_timeout=5
 def test_the_command_names_the_job_s_store_as_status_reads_it(given: tuple[str, ...], store: str, told: str) -> None:
     line = how_to_ask(options(*given), "7", store, "/tmp/elastic-relay-x/boot")
     assert line == f"elastic status {told}"
-    read = StatusOptions(**status.make_context("status", shlex.split(line)[2:]).params)
+    read = given_to(JobOptions, status.make_context("status", shlex.split(line)[2:]).params)
     assert read.rdzv_id == "7"
 
 

@@ -13,9 +13,11 @@ from elastic.adapters import launch_settings
 from elastic.cli import etcd_place, rendezvous_settings
 from elastic.cli.api.program_settings import COMMAND_ALONE, PROGRAM_ALONE
 from elastic.cli.api.program_settings import LaunchSettings as ProgramSettings
+from elastic.cli.drain import DrainOptions
 from elastic.cli.goodput import goodput
 from elastic.cli.launch_options import WITHOUT_EFFECT, LaunchOptions
 from elastic.cli.replay import replay
+from elastic.cli.running_job import JobOptions
 from elastic.cli.simulate_options import SimulateOptions
 from elastic.cli.stacks import StacksOptions
 from elastic.cli.status import StatusOptions
@@ -27,6 +29,8 @@ ROOT = Path(__file__).parents[2]
 READ_IN: dict[type, tuple[str, ...]] = {
     LaunchOptions: ("cli",),
     SimulateOptions: ("cli",),
+    JobOptions: ("cli",),
+    DrainOptions: ("cli",),
     StacksOptions: ("cli",),
     StatusOptions: ("cli",),
     launch_settings.LaunchSettings: ("adapters",),
