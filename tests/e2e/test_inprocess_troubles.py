@@ -103,18 +103,31 @@ def test_a_rank_that_its_monitor_ends_is_started_again_alone_and_the_other_node_
     assert codes(agent.ends() for agent in agents) == [0, 0]
 
 
+STOPS = ("stop", *INTERVALS, "soft_timeout=2.0", "hard_timeout=4.0", "termination_grace_time=0.2")
+GIVES_UP = ("raise", "max_rank_faults=1")
+
+
 @pytest.mark.long
-def test_when_the_launcher_has_no_restart_either_both_nodes_name_the_rank_that_gave_up(tcpstore_job: Jobs) -> None:
-    """A rank whose faults are too many is named in the reports of the wrapper that gives up, above."""
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        (STOPS, "no progress for 4 s (hard_timeout)"),
+        (GIVES_UP, "rank 1: too many faults of this rank (last error here: ValueError: boom)"),
+    ],
+    ids=["stops", "gives up"],
+)
+def test_when_the_launcher_has_no_restart_either_both_nodes_name_the_rank_that_gave_up(
+    tcpstore_job: Jobs, trouble: tuple[str, ...], said: str
+) -> None:
     made = tcpstore_job("2", *SCOPE, "--max-restarts=0")
-    limits = (*INTERVALS, "soft_timeout=2.0", "hard_timeout=4.0", "termination_grace_time=0.2")
-    agents = made.nodes("ab", program=(TROUBLED, "2", "stop", *limits))
+    agents = made.nodes("ab", program=(TROUBLED, "2", *trouble))
     assert codes(agent.ends() for agent in agents) == [1, 1]
     for name in "ab":
         report = made.report(name)
         cause = report["failures"][report["cause"]]
-        assert "no progress for 4 s (hard_timeout)" in cause["message"], cause
-        assert cause["rank"] == 1
+        assert said in cause["message"], cause
+        assert (cause["rank"], cause["node"].partition("#")[0]) == (1, "b")
+        assert report["restarts"] == 0
 
 
 @pytest.mark.parametrize(("error", "times"), [("ValueError", 5), ("MemoryError", 2)])

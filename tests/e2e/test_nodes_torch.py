@@ -15,7 +15,7 @@ def test_a_training_that_loses_a_worker_and_then_a_node_does_each_step_once(job:
     """One restart is allowed: the worker's. What the lost node's peers suffer is refunded.
 
     The ranks of each round meet in its store, which the first agent serves. If the nodes meet in an etcd, rank 0 serves it.
-    The training of examples/digits resumes on one node, in test_torch.py."""
+    The training of examples/digits does, too, in test_torch.py."""
     both = job("2", "--max-restarts=1", own_store=True)
     program = (PROGRAMS / "resuming.py", tmp_path)
     first, second = both.nodes("ab", program=program)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs import Jobs, lose, run, worlds
 from launches import PROGRAMS, TESTS, Launcher, launcher
 
 TRAIN = TESTS.parent / "examples" / "digits" / "train.py"
@@ -48,7 +49,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_a_training_whose_worker_is_killed_ends_with_the_weights_of_an_undisturbed_one(
     launch: Launcher, tmp_path: Path, undisturbed: dict[str, Any], standby: tuple[str, ...]
 ) -> None:
-    """A smaller training resumes over two nodes in test_nodes_torch.py."""
+    """It loses a node below."""
     import torch
 
     disturbed, report = tmp_path / "disturbed.pt", tmp_path / "report.json"
@@ -68,3 +69,26 @@ def test_a_training_whose_worker_is_killed_ends_with_the_weights_of_an_undisturb
     assert all(torch.equal(undisturbed[name], weights[name]) for name in undisturbed)
     standbys = json.loads(report.read_text())["here"].get("standbys", {"became_workers": 0})
     assert standbys["became_workers"] == (4 if standby else 0)
+
+
+@pytest.mark.long
+def test_a_training_that_loses_a_node_goes_on_with_another_to_the_weights_of_an_undisturbed_one(
+    tcpstore_job: Jobs, tmp_path: Path, undisturbed: dict[str, Any]
+) -> None:
+    """Over two nodes of one worker each; no restart is allowed, and none is spent."""
+    import torch
+
+    both = tcpstore_job("2", "--max-restarts=0", own_store=True)
+    saved = (f"--save-final={tmp_path}/disturbed.pt", f"--checkpoint-dir={tmp_path}/checkpoints")
+    program = (PROGRAMS / "halfway.py", TRAIN, EPOCHS, *saved)
+    first, second = both.nodes("ab", program=program)
+    assert worlds(run([first, second])) == {(0, "in the middle of epoch 3")}
+    lose(second)
+    third = both.node("c", program=program)
+    (ended, other) = [first.ends(), third.ends()]
+    assert (ended.code, other.code) == (0, 0)
+    assert "resumed after epoch 2 from" in ended.out
+    assert [both.report(name)["restarts"] for name in "ac"] == [0, 0]
+    weights = torch.load(tmp_path / "disturbed.pt", weights_only=True)
+    assert undisturbed.keys() == weights.keys()
+    assert all(torch.equal(undisturbed[name], weights[name]) for name in undisturbed)
