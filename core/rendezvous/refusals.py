@@ -7,9 +7,9 @@ of each stands in `properties/refusals.py`. A node that another one keeps out is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from ..values import frozen
+from ..values import fields, frozen
 from ..world import Node, Profile, Why
 from .actions import Fail
 from .context import Context, Fact, Held
@@ -55,11 +55,16 @@ def _is_behind(ctx: Context, state: RendezvousState) -> bool:
 
 
 def _other_limits(ctx: Context, state: RendezvousState) -> str:
-    return f"the job runs with {_spelled(state.limits)}, this agent was given {_spelled(ctx.settings.limits)}"
+    its, mine = state.limits, ctx.settings.limits
+    differ = [each.name for each in fields(Limits) if getattr(its, each.name) != getattr(mine, each.name)]
+    unspelled = differ if _spelled(its) == _spelled(mine) else []
+    return f"the job runs with {_spelled(its, unspelled)}, this agent was given {_spelled(mine, unspelled)}"
 
 
-def _spelled(limits: Limits) -> str:
-    return f"{limits.option} --max-restarts={limits.max_restarts} {limits.agreed}".rstrip()
+def _spelled(limits: Limits, names: Iterable[str] = ()) -> str:
+    """Return the limits as options, and those of these names as they are: no option spells what differs in them."""
+    more = [f"{name}={getattr(limits, name)}" for name in names]
+    return " ".join(filter(None, (limits.option, f"--max-restarts={limits.max_restarts}", limits.agreed, *more)))
 
 
 def _stranger(ctx: Context, state: RendezvousState) -> tuple[Node, Profile] | None:

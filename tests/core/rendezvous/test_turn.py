@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 import pytest
-from attrs import evolve
+from attrs import evolve, fields
 from worlds import arrived, but, edited, heard, holding, node, nodes, operation, profile, register, reseated, running
 
 from elastic.core.rendezvous import Action as Answer
@@ -138,6 +138,32 @@ def test_an_edit_that_changes_nothing_is_not_sent() -> None:
 def test_the_outcome_is_returned() -> None:
     assert asked(join, holding("a", running())) == Return(running().world)
     assert asked(leave, holding("c", running())) == Return(Settled())
+
+
+EACH_LIMIT = {
+    "min_nodes": (Limits(2, 4), Limits(3, 4)),
+    "max_nodes": (Limits(2, 4), Limits(2, 5)),
+    "max_restarts": (Limits(2, 4, max_restarts=1), Limits(2, 4, max_restarts=2)),
+    "agreed": (Limits(2, 4, agreed="--a=1"), Limits(2, 4, agreed="--a=2")),
+    "give_up_after": (Limits(2, 4, give_up_after=3), Limits(2, 4, give_up_after=4)),
+    "counts_failures": (Limits(2, 4, give_up_after=3), Limits(2, 4, give_up_after=3, counts_failures=True)),
+    "node_unit": (Limits(2, 4), Limits(2, 4, node_unit=2)),
+    "segment": (Limits(2, 4, node_unit=2, segment="rack"), Limits(2, 4, node_unit=2, segment="row")),
+}
+
+
+@pytest.mark.parametrize("name", [each.name for each in fields(Limits)])
+def test_a_node_that_is_refused_for_one_limit_reads_how_it_differs(name: str) -> None:
+    its, mine = EACH_LIMIT[name]
+    assert [each.name for each in fields(Limits) if getattr(its, each.name) != getattr(mine, each.name)] == [name]
+    held = holding("c", evolve(arrived(register("2:4"), "a"), limits=its), Settings(limits=mine))
+    why, text = trouble(asked(join, held))
+    job, agent = text.split(", ")
+    assert why is Why.LIMITS
+    assert job.removeprefix("the job runs with ") != agent.removeprefix("this agent was given ")
+    if name == "give_up_after":
+        options = "--nnodes=2:4 --max-restarts=0"
+        assert text == f"the job runs with {options} {name}=3, this agent was given {options} {name}=4"
 
 
 def test_a_failure_says_why_in_words() -> None:
