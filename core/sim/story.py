@@ -26,6 +26,8 @@ from .kinds import Kind
 OPERATIONS_MAX = 100_000
 RACK = "rack"
 """The label of the nodes' racks."""
+SHOWN_MAX = 80
+"""The most characters of a line that an error shows."""
 SPAN_MAX = 1e6
 PROGRESS_BEATS = 8
 """A round that has lasted for this many heartbeats makes progress."""
@@ -362,7 +364,7 @@ def parsed(lines: Iterable[str]) -> Story:
             else:
                 operations.append(parsed_operation(line))
         except (ValueError, TypeError) as error:
-            raise StoryError(f"line {number}: {line.strip()!r}: {error}") from None
+            raise StoryError(f"line {number}: {line.strip()[:SHOWN_MAX]!r}: {error}") from None
         if len(operations) > OPERATIONS_MAX:
             raise StoryError(f"line {number}: more than {OPERATIONS_MAX} operations")
     if setting is None:

@@ -90,6 +90,7 @@ def test_comments_and_empty_lines_are_for_the_reader() -> None:
         ("world\npass -1", "-1 is no span of 0 to"),
         ("world\npass nan", "nan is no span"),
         ("world\npass soon", "line 2"),
+        ("{" * 200_000, f"^line 1: '{'{' * 80}': the first line"),
     ],
 )
 def test_an_illegible_line_is_named_with_its_number(text: str, complaint: str) -> None:
