@@ -28,7 +28,7 @@ NODE is a host, a node id, or a node as elastic status --json names it. Its work
 (ELASTIC_NOTICE); the node leaves when they are ready, or in time before the deadline. No restart is spent.
 \b
 Exit codes:  0 the node was told · 1 the job is over · 2 a mistake, or the job needs the node or its store (--force)
-             3 no such job, no store, or refused
+· 3 no such job, no store, or refused
 """
 
 DRAINED = Section("The drain")

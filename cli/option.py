@@ -9,7 +9,7 @@ and help. `parameters` makes click's options of such a class; the class is made 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -29,8 +29,31 @@ _PARAMETER, _DEFAULT = "parameter", "default"
 """What a field's metadata hold."""
 
 
+_HYPHEN = "\u2011"
+"""A hyphen at which no line is broken; `-` is printed for it."""
+
+
+class _Formatter(click.HelpFormatter):
+    """Breaks no line inside a name, such as that of an option: it would be copied in two parts."""
+
+    def write_text(self, text: str) -> None:
+        super().write_text(text.replace("-", _HYPHEN))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl([(first, text.replace("-", _HYPHEN)) for first, text in rows], col_max, col_spacing)
+
+    def getvalue(self) -> str:
+        return super().getvalue().replace(_HYPHEN, "-")
+
+
+class _Context(click.Context):
+    formatter_class = _Formatter
+
+
 class Helpful(click.Command):
     """A command whose help is told as all else is: click's own way ends with a traceback on a full disk."""
+
+    context_class = _Context
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         option = super().get_help_option(ctx)
@@ -49,7 +72,7 @@ class Helpful(click.Command):
                 if lines[0].startswith(" "):
                     indent = " " * formatter.current_indent
                     formatter.write("".join(f"{indent}{line}\n" for line in lines))
-                elif any(line.startswith(" ") for line in lines):  # a heading, and a row for each exit code
+                elif lines[0].endswith(":"):  # a heading, and a row for each exit code
                     formatter.write_text(lines[0])
                     formatter.write_dl(
                         [(code, means) for code, _, means in (line.strip().partition(" ") for line in lines[1:])]

@@ -39,7 +39,7 @@ class _Commands(Helpful, click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse an option of `elastic launch` in front of the command, which users of torchrun leave out."""
         first = args[0] if args else ""
-        if first.startswith("-"):
+        if first.startswith("-") and first not in [name for param in self.get_params(ctx) for name in param.opts]:
             from .launch import launch
 
             options = {each.partition("=")[0] for each in (first, first.replace("_", "-"))}

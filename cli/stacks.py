@@ -31,7 +31,7 @@ token answers who has it: set ELASTIC_STORE_TOKEN, or write --rdzv-conf=token_fi
 allowed to write.
 \b
 Exit codes:  0 it runs, or it succeeded · 1 it failed or was cancelled · 2 a mistake · 3 there is no such job, or no store
-             128+n stopped by signal n
+· 128+n stopped by signal n
 """
 ASKED = Section("What is asked")
 TIMEOUT_S = 10.0

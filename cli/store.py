@@ -32,7 +32,7 @@ Several jobs may share the store, each with an --rdzv-id of its own that is used
 writes nothing to disk, and it never holds a job's token: only the agents have that.
 \b
 Exit codes:  2 a mistake in the command line, or the store cannot be served there · 3 its process cannot start
-             128+n stopped by signal n
+· 128+n stopped by signal n
 """
 
 _ANY = ("0.0.0.0", "::")

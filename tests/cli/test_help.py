@@ -23,6 +23,19 @@ def test_the_help_fits_the_width(
     assert wide == []
     assert examples, "command lines are not wrapped"
     assert "\b" not in "".join(lines)
+    broken = [line for line in lines if line.endswith("-") and not line.endswith(" -")]
+    assert broken == [], "a name in two parts"
+
+
+@pytest.mark.parametrize("command", [each for each in LATER if each != "completion"])
+def test_the_exit_codes_of_the_other_commands_are_one_sentence(
+    command: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert run([command, "--help"]) == 0
+    _, *codes = " ".join(capfd.readouterr().out.partition("Exit codes: ")[2].split()).split("·")
+    told = [code.split()[0] for code in codes]
+    assert told == sorted(set(told), key=lambda code: int(code.removesuffix("+n")))
 
 
 def test_each_exit_code_begins_a_line_however_the_others_are_wrapped(
