@@ -295,6 +295,13 @@ print(SharedMemory(create=True, size=9).name, child.pid, flush=True)
 """
 
 
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is given up has the time in which it dies, also on a machine that stands still."""
+    monkeypatch.setattr(module, "GIVE_UP_TIMEOUT_S", TIMEOUT_S)
+
+
+@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("ends", ["collect", "signal", "give_up", "close"])
 def test_what_a_worker_leaves_in_shared_memory_is_removed_behind_it(node: Node, tmp_path: Path, ends: str) -> None:
     out, last = tmp_path / "out", "os._exit(3)" if ends == "collect" else "child.wait()"
@@ -554,6 +561,7 @@ def test_a_worker_that_its_own_child_traces_is_collected_with_its_exit_code(node
     assert not is_alive(pid) and groups.members(pid) == []
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_a_worker_that_is_given_up_and_dies_is_collected_as_any_other(node: Node) -> None:
     (pid,) = node.start(FOREVER)
     assert node.workers.give_up(0, pid + 1) is None
