@@ -106,13 +106,14 @@ def _adopted(held: Held, state: RendezvousState | None, sent_at: float, now: flo
 def woke(held: Held, now: float) -> Held:
     """Return my memory after my loop stood still for more than a TTL. Others may have gone on, or begun anew.
 
-    All spans begin anew, that of a silent store too: those whom I wait for may have slept as well.
+    All spans begin anew, that of a silent store too: those whom I wait for may have slept as well. What I could not read may
+    have been put right.
     """
     return evolve(
         _unsilenced(held),
         view=evolve(held.view, suspects={}, spans={}),
         past=evolve(held.past, still_since=None),
-        doubt=evolve(held.doubt, woke_at=now),
+        doubt=evolve(held.doubt, woke_at=now, instead=held.found),
     )
 
 

@@ -307,6 +307,13 @@ def test_who_has_slept_looks_before_it_decides(handler: Handler) -> None:
     assert asked(handler, woke(lost(), 100), now=100) == Wait(WORLD.token, 100)
 
 
+def test_who_could_not_read_the_register_before_it_slept_looks_again() -> None:
+    """It gave up as it woke, though somebody had put the register right meanwhile."""
+    held = woke(unreadable(holding("a", WORLD, ran=0), "garbage at k", 5), 100)
+    assert asked(watch, held, now=100) == Wait(WORLD.token, 100)
+    assert trouble(asked(watch, unreadable(held, "garbage at k", 101), now=101)) == (Why.ILLEGAL, "garbage at k")
+
+
 # --- who knows the verdict
 
 CLOSED = edited(WORLD, "a", Close(Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)))
