@@ -63,13 +63,16 @@ def alone(launch: Launcher, *options: str) -> Launch:
 def test_the_only_job_is_asked_without_an_option_and_as_its_first_line_says(launch: Launcher) -> None:
     one = alone(launch)
     name = told(one)[-1].partition("=")[2]
+    answers = []
     for words in (["status"], ["status", "--json"], told(one), ["stacks"], ["stacks", "--full=1"]):
         shown = asks(launch, *words)
         assert (shown.returncode, shown.stderr) == (0, ""), (words, shown)
-    assert f"job {name} in memory · round 0: 1 node running" in asks(launch, "status").stdout
-    assert "ranks 0, 1" in asks(launch, "stacks").stdout and "Stack (most" in asks(launch, "stacks", "--full=1").stdout
-    shown = json.loads(asks(launch, "status", "--json").stdout)
-    assert (shown["job"], shown["store"], shown["nodes"][0]["heartbeat"]) == (name, "in memory", True)
+        answers.append(shown.stdout)
+    status, as_json, _, stacks, full = answers
+    assert f"job {name} in memory · round 0: 1 node running" in status
+    assert "ranks 0, 1" in stacks and "Stack (most" in full
+    parts = json.loads(as_json)
+    assert (parts["job"], parts["store"], parts["nodes"][0]["heartbeat"]) == (name, "in memory", True)
     for words in (["cancel"], ["drain", os.uname().nodename]):
         refused = asks(launch, *words)
         assert (refused.returncode, refused.stdout) == (2, "")

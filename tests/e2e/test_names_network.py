@@ -122,7 +122,7 @@ def test_a_host_whose_own_name_leads_to_the_loopback_has_an_address_that_others_
 def test_a_loopback_address_beside_nodes_of_other_hosts_is_refused_in_words(lab: Network, launch: Launcher) -> None:
     """It was MASTER_ADDR for all, and the other hosts' workers waited for a rank 0 of their own host."""
     a, b = lab.host("a"), lab.host("b")
-    common = "--nnodes=1:3", "--rdzv-id=lo", "--max-restarts=0"
+    common = "--nnodes=1:3", "--rdzv-id=lo", "--max-restarts=0", "--last-call=0", "--rdzv-conf=upscale_after=0.2"
     stays = PROGRAMS / "stay.py"
     first = launch(*common, "--node-id=a", f"--rdzv-endpoint=localhost:{PORT}", stays, under=a.under_its_name)
     first.says("started")
