@@ -1,4 +1,4 @@
-"""Make steps; rank 0 saves now and then, and all go on from the last saved one after a restart. Where `hang` is in the
+"""Make steps and save now and then; after a restart all go on from the last step that any has saved. Where `hang` is in the
 folder, rank 1 stands still, and so do the others, which would wait for it. `marks-NODE` there says when all that was."""
 
 import os
@@ -47,9 +47,9 @@ for step in range(int(saved.read_text()) + 1 if saved.exists() else 0, STEPS):
         mark("busy", time.monotonic())
         with elastic.busy("checkpoint", limit=60):
             time.sleep(SAVE_S)
-            if rank == "0":
-                (folder / "new").write_text(str(step))
-                (folder / "new").rename(saved)
+            if not saved.exists() or int(saved.read_text()) < step:
+                (folder / f"new-{node}").write_text(str(step))
+                (folder / f"new-{node}").rename(saved)
         mark("saved", time.monotonic())
         elastic.saved(step=step)
 mark("end", time.monotonic())

@@ -10,9 +10,9 @@ The names are imported when they are used: `elastic status` draws lanes, and sta
 TYPE_CHECKING = False  # type checkers take it for True; importing `typing` takes time
 
 if TYPE_CHECKING:
-    from .chronicle import Checkpoints, Chronicle, Incident, Outside, Program, Spans, told, told_of
+    from .chronicle import Checkpoints, Chronicle, Incident, Outside, Program, Spans, Timing, told, told_of
 
-__all__ = ["Checkpoints", "Chronicle", "Incident", "Outside", "Program", "Spans", "told", "told_of"]
+__all__ = ["Checkpoints", "Chronicle", "Incident", "Outside", "Program", "Spans", "Timing", "told", "told_of"]
 
 if not TYPE_CHECKING:  # pragma: no branch  (with it, a type checker would accept every name)
 

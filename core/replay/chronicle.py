@@ -43,14 +43,35 @@ from ..group.state import (
     Exited,
     Noticed,
     Raised,
+    Ready,
     ReadyToLeave,
     Reaped,
     Signal,
     Signalled,
     Start,
 )
-from ..rendezvous import Gather, Linked, Look, Observe, Propose, RendezvousState, Restore, Settings, Woke, Write
+from ..rendezvous import (
+    Did,
+    Errand,
+    Evict,
+    Gather,
+    Heartbeats,
+    Linked,
+    Look,
+    Observe,
+    Passed,
+    Propose,
+    Pushed,
+    RendezvousState,
+    Restore,
+    Settings,
+    Shown,
+    Wait,
+    Woke,
+    Write,
+)
 from ..rendezvous.exchange import ANSWERS, UNANSWERED
+from ..rendezvous.links import AGAIN_S, Says
 from ..trace.steps import Asked, HangEnd, Header, Started, Step, Stepped, Trace, Working, step_at
 from ..values import evolve, frozen
 from ..work import OTHER, Mark, Saves, Worked, busy_s
@@ -59,8 +80,8 @@ from ..world import Ending, Node, Profile, Why
 QUESTIONS = (Write, Look, Observe, Propose, Gather)
 HANGS_LEAST_S = 1.0
 """Workers whose last progress was no longer before the end of a hang did not stand still."""
-LATE_S = 0.1
-"""A node that found no place in the first round comes so much later than those that did."""
+REAPED_S = 0.05
+"""How long the workers of a killed agent take to die, if no link tells."""
 LEGS_MAX = 1_000
 """The times of the last messages of an agent are kept, of this number."""
 CHECKPOINT = "checkpoint"
@@ -104,7 +125,7 @@ class Incident:
     slot: str = ""
     span: float = 0.0
     """How long it lasts. Of a worker that raises: until it has ended. Of an agent that starts: until the store has answered
-    it for the first time."""
+    it for the first time. Of one that is killed: until its workers are dead, as links tell."""
     raises: bool = False
     """The worker that fails has raised."""
     quiet_s: float = 0.0
@@ -116,6 +137,8 @@ class Incident:
     """The same in this run."""
     step: int | None = None
     """The step that this node had reached, if its program tells steps."""
+    spare: bool = False
+    """The agent that starts found no place at first: a round was complete without it."""
 
 
 @frozen
@@ -140,9 +163,9 @@ class Spans:
     readies: tuple[float, ...] = ()
     """From a notice until the workers said that they are ready to leave."""
     lost: tuple[int, ...] = ()
-    """How many steps each restart had to do again."""
+    """How many steps each restart of this node had to do again."""
     step_s: float | None = None
-    """How long a step takes, on average."""
+    """How long a step takes, on average; a save that a program tells of comes between two."""
     run_s: float | None = None
     """How long the workers ran that succeeded."""
     longest_s: float = 0.0
@@ -156,11 +179,16 @@ class Checkpoints:
     """How a program saves. All are means, in seconds."""
 
     every_s: float
-    """From one save to the next; to the first from the first progress."""
+    """From one save to the next; to the first from when the first step began, as far as steps tell."""
     stop_s: float
     """How long a save stops the training: the longest busy span `checkpoint` of a node's workers that told of it."""
     busy_s: float
     """The time that a save adds to that span of the busiest worker of any node: others may not have it."""
+
+    @property
+    def are_apart(self) -> bool:
+        """Return True if the program makes steps between two saves."""
+        return self.stop_s < self.every_s
 
 
 @frozen
@@ -179,6 +207,27 @@ class Program:
     """The share of the time before the first progress in which it was busy."""
     checkpoints: Checkpoints | None = None
     """None: no worker that tells its steps told of a save."""
+    lost: tuple[int, ...] | None = None
+    """How many steps each restart did again, from the furthest of its nodes on; None: those of one round began with several
+    steps, so each counts for itself."""
+    resumes: bool = False
+    """Each restart began after the last save that all nodes of the rounds before it had told."""
+
+
+@frozen
+class Timing:
+    """How long it took what is decided nowhere, in seconds."""
+
+    legs: tuple[float, ...] = ()
+    """Messages between an agent and the store, each way."""
+    looks: tuple[float, ...] = ()
+    """Those by which it looks at heartbeats."""
+    errands: tuple[float, ...] = ()
+    """Those by which it puts a failure on record, which it has to read first."""
+    lags: tuple[float, ...] = ()
+    """From the point in time for which an agent waited until it went on."""
+    start_s: float = 0.0
+    """From the word that a world is complete until its workers are started, beyond the two messages of a heartbeat."""
 
 
 @frozen
@@ -200,8 +249,7 @@ class Chronicle:
     spans: Mapping[str, Spans]
     """Slot -> how long things took there."""
     program: Program
-    legs: tuple[float, ...]
-    """How long messages between an agent and the store took, each way."""
+    timing: Timing
     recorded: Mapping[tuple[str, Kind], int]
     """Bucket and kind of cause -> the microseconds of all nodes."""
     ends: tuple[Kind, ...]
@@ -246,6 +294,7 @@ def told_of(streams: Iterable[tuple[Header, Iterable[Step]]]) -> Chronicle:
     slots = tuple(dict.fromkeys(agent.slot for agent in agents))
     first = agents[0].header
     assert isinstance(first.machine, Working)
+    program = _program(agents)
     return Chronicle(
         met[0],
         until,
@@ -255,9 +304,9 @@ def told_of(streams: Iterable[tuple[Header, Iterable[Step]]]) -> Chronicle:
         first.rendezvous,
         first.machine.settings,
         tuple(sorted(_incidents(agents, until), key=lambda each: (each.at, each.slot))),
-        {slot: _spans([agent for agent in agents if agent.slot == slot]) for slot in slots},
-        _program(agents),
-        tuple(leg for agent in agents for leg in agent.contact.legs),
+        {slot: _spans([agent for agent in agents if agent.slot == slot], program.checkpoints) for slot in slots},
+        program,
+        _timing(agents),
         by_kind(book),
         round_ends(book, met[0]),
     )
@@ -370,7 +419,7 @@ class _Failure:
 
     def incident(self, at: float, slot: str) -> Incident:
         """Return the incident at this time, when all that the workers of this run came to is known."""
-        last = _last_at(self.run) if self.hung else None
+        last = _quiet_at(self.run) if self.hung else None
         step = max((work.step for work in self.run.steps if work.step is not None), default=None)
         return Incident(
             at,
@@ -398,12 +447,20 @@ class _Contact:
     """How long it had to wait for that."""
     asked_at: float | None = None
     """When it asked the question that is under way."""
+    errand_at: float | None = None
+    """The same of an errand."""
+    until: float = math.inf
+    """It waits until then, if for nothing else."""
     silent_since: float | None = None
     heard_at: float = 0.0
     """When it had sent what the store answered after its last silence."""
     unheard_at: float = 0.0
     """When it asked the last question without an answer."""
     legs: deque[float] = field(factory=lambda: deque(maxlen=LEGS_MAX))
+    looks: deque[float] = field(factory=lambda: deque(maxlen=LEGS_MAX))
+    """Those by which it looked at heartbeats."""
+    errands: deque[float] = field(factory=lambda: deque(maxlen=LEGS_MAX))
+    lags: deque[float] = field(factory=lambda: deque(maxlen=LEGS_MAX))
     cuts: list[tuple[float, float]] = field(factory=list)
     """Each silence: when it began, and how long it was."""
 
@@ -415,12 +472,19 @@ class _Contact:
             if not self.is_answered:
                 self.is_answered, self.waited_s = True, asked.now - self.able_at
             else:
-                self.legs.append(max(asked.now - sent_at, 0.0) / 2)
+                legs = self.looks if isinstance(asked.fed, Heartbeats) else self.legs
+                legs.append(max(asked.now - sent_at, 0.0) / 2)
             self.is_heard(sent_at)
         elif sent_at is not None and isinstance(asked.fed, UNANSWERED) and self.is_answered:
             self._is_unheard(sent_at)
+        if isinstance(asked.fed, Did) and self.errand_at is not None:
+            self.errands.append(max(asked.now - self.errand_at, 0.0) / 2)
+        if isinstance(asked.fed, Passed) and asked.now > self.until:
+            self.lags.append(asked.now - self.until)
         if asked.ask is not None:
             self.asked_at = asked.now if isinstance(asked.ask, QUESTIONS) else None
+            self.errand_at = asked.now if isinstance(asked.ask, Errand) else None
+            self.until = max(asked.ask.until, asked.now) if isinstance(asked.ask, Wait) else math.inf
 
     def _is_unheard(self, sent_at: float) -> None:
         """Note that the store has not answered what was sent then. A later heartbeat may be answered already."""
@@ -449,10 +513,30 @@ class _Sights:
 
     restores: list[tuple[int, float]] = field(factory=list)
     """Each epoch that it began, and when."""
-    links: list[tuple[Node, float]] = field(factory=list)
-    """When a link told something of another node."""
+    links: list[tuple[Node, float, Says]] = field(factory=list)
+    """When a link told something of another node, and what."""
     peers: set[Node] = field(factory=set)
     """Those with which it was in a round."""
+    counters: dict[Node, tuple[int | None, int]] = field(factory=dict)
+    """The heartbeat of each node as it saw it last, and how many looks had shown the same before."""
+    found: list[int] = field(factory=list)
+    """By which look after that a silent node was found to be lost."""
+    shown_at: float = 0.0
+    """When it was shown the register last."""
+    ready_at: float | None = None
+    """The same, where that told it of its world, whose workers it has not started yet."""
+    hops: list[float] = field(factory=list)
+    """From there to the start."""
+
+    def looks(self, asked: Asked) -> None:
+        """Take a look at heartbeats, and what follows from it."""
+        if not isinstance(asked.fed, Heartbeats):
+            return
+        for node, counter in asked.fed.counters.items():
+            before, many = self.counters.get(node, (None, 0))
+            self.counters[node] = counter, many + 1 if before == counter else 0
+        if isinstance(asked.ask, Write) and isinstance(asked.ask.edit, Evict):
+            self.found += [self.counters[node][1] for node in sorted(asked.ask.edit.dead) if node in self.counters]
 
 
 @define
@@ -538,8 +622,11 @@ def _hears(agent: _Agent, step: Step, before: Group | None, after: Group | None)
                 agent.came.append(Incident(agent.last_at, Outside.PAUSE, agent.slot, now - agent.last_at))
             if isinstance(ask, Write) and isinstance(ask.edit, Restore):
                 agent.sights.restores.append((ask.state.life.epoch, now))
+            if isinstance(fed, Shown | Pushed):
+                agent.sights.shown_at = now
             if isinstance(fed, Linked):
-                agent.sights.links.append((fed.node, now))
+                agent.sights.links.append((fed.node, now, fed.says))
+            agent.sights.looks(step)
             agent.contact.takes(step)
         case _:
             pass
@@ -549,10 +636,12 @@ def _steps(agent: _Agent, step: Stepped, before: Group | None, after: Group | No
     event, at = step.event, step.at
     if start := next((each for each in step.commands if isinstance(each, Start)), None):
         agent.runs.append(_Run(at, start.world.round, start.world.nodes, is_cold=not agent.runs))
+        agent.sights.hops += [] if agent.sights.ready_at is None else [at - agent.sights.ready_at]
         agent.sights.peers.update(start.world.nodes)
         agent.hung.clear()
     if any(isinstance(each, Check) for each in step.commands):
         agent.check_at = at
+    agent.sights.ready_at = agent.sights.shown_at if isinstance(event, Ready) and agent.sights.shown_at else None
     run = agent.runs[-1] if agent.runs else None
     if before is not None and run is not None and run.end_at is None:
         _runs_on(agent, run, step, before, after)
@@ -605,14 +694,16 @@ def _is_over(agents: Sequence[_Agent]) -> bool:
 
 def _incidents(agents: Sequence[_Agent], until: float) -> Iterator[Incident]:
     epochs, cancelled = dict[int, float](), list[float]()
+    leg_s = _mean([leg for agent in agents for leg in agent.contact.legs])
     is_over = _is_over(agents)
     for agent in agents:
-        late_s = LATE_S if agent.is_spare else 0.0
-        yield Incident(agent.at(agent.header.now), Outside.START, agent.slot, agent.contact.waited_s + late_s)
+        waited_s = max(agent.contact.waited_s - 2 * leg_s, 0.0)  # when it runs again, it asks once more
+        yield Incident(agent.at(agent.header.now), Outside.START, agent.slot, waited_s, spare=agent.is_spare)
         ended_at, interval = agent.at(agent.last_at), agent.header.rendezvous.keep_alive_interval
-        unlinked_at = _unlinked_at(agents, agent, ended_at, interval)
+        unlinked_at, reaped_s = _unlinked(agents, agent, ended_at, interval)
         if not agent.is_ended and (ended_at < until - LAST_BEATS * interval or (is_over and unlinked_at is not None)):
-            yield Incident(ended_at + interval / 2 if unlinked_at is None else unlinked_at, Outside.KILL, agent.slot)
+            at = ended_at + interval / 2 if unlinked_at is None else unlinked_at
+            yield Incident(at, Outside.KILL, agent.slot, reaped_s)
         for epoch, at in agent.sights.restores:
             epochs[epoch] = min(epochs.get(epoch, agent.at(at)), agent.at(at))
         yield from (evolve(each, at=agent.at(each.at)) for each in agent.came)
@@ -626,11 +717,18 @@ def _incidents(agents: Sequence[_Agent], until: float) -> Iterator[Incident]:
         yield Incident(min(cancelled), Outside.CANCEL)
 
 
-def _unlinked_at(agents: Sequence[_Agent], killed: _Agent, last_at: float, interval: float) -> float | None:
+def _unlinked(agents: Sequence[_Agent], killed: _Agent, last_at: float, interval: float) -> tuple[float | None, float]:
     """Return when a link told something of an agent after its last line: that it is gone. None: no link did, so it was
-    killed half a heartbeat after that line, as far as anyone knows."""
-    links = (other.at(at) for other in agents for node, at in other.sights.links if node == killed.header.node)
-    return min((at for at in links if last_at <= at <= last_at + 2 * interval), default=None)
+    killed half a heartbeat after that line, as far as anyone knows. And for how long its workers outlived it: when they are
+    dead, its port refuses twice."""
+    told = [
+        (other.at(at), says) for other in agents for node, at, says in other.sights.links if node == killed.header.node
+    ]
+    first_at = min((at for at, _ in told if last_at <= at <= last_at + 2 * interval), default=None)
+    gone_at = min((at for at, says in told if says is Says.GONE), default=None)
+    if first_at is None or gone_at is None:
+        return first_at, REAPED_S
+    return first_at, max(gone_at - first_at - AGAIN_S, 0.0)
 
 
 def _first_failures(agents: Sequence[_Agent]) -> Iterator[Incident]:
@@ -648,7 +746,7 @@ def _first_failures(agents: Sequence[_Agent]) -> Iterator[Incident]:
     hangs = {round: failure.at for round, failure in first.items() if failure.hung}
     for agent in agents:
         for run in (run for run in agent.runs if run.round in hangs):
-            last_at = _last_at(run)
+            last_at = _quiet_at(run)
             if last_at is not None and hangs[run.round] - agent.at(last_at) > HANGS_LEAST_S:
                 yield Incident(agent.at(last_at), Outside.HANG, agent.slot)
 
@@ -656,7 +754,7 @@ def _first_failures(agents: Sequence[_Agent]) -> Iterator[Incident]:
 # --- how long things took ---------------------------------------------------------------------------------------------
 
 
-def _spans(agents: Sequence[_Agent]) -> Spans:
+def _spans(agents: Sequence[_Agent], checkpoints: Checkpoints | None) -> Spans:
     runs = [run for agent in agents for run in agent.runs]
     execed = [run for run in runs if run.exec_at is not None]
     starts = [(run, run.first_at - run.exec_at) for run in execed if run.first_at and run.exec_at]
@@ -674,27 +772,65 @@ def _spans(agents: Sequence[_Agent]) -> Spans:
         checks=tuple(span for agent in agents for span in agent.checks),
         readies=tuple(span for agent in agents for span in agent.readies),
         lost=tuple(_lost(runs)),
-        step_s=_step_s(runs),
+        step_s=_step_s(runs, checkpoints),
         run_s=max((run.ran_until(0.0) for run in won), default=None),
         longest_s=max((run.ran_until(agent.last_at) for agent, run in others), default=0.0),
         total_s=sum(run.ran_until(agent.last_at) for agent in agents for run in agent.runs),
     )
 
 
+def _timing(agents: Sequence[_Agent]) -> Timing:
+    legs = tuple(leg for agent in agents for leg in agent.contact.legs)
+    hops = [hop for agent in agents for hop in agent.sights.hops]
+    looks = tuple(leg for agent in agents for leg in agent.contact.looks)
+    lags = _lags(agents, 2 * max(looks, default=0.0))
+    errands = tuple(leg for agent in agents for leg in agent.contact.errands)
+    return Timing(legs, looks, errands, lags, max(_mean(hops) - 2 * _mean(legs), 0.0))
+
+
+def _lags(agents: Sequence[_Agent], answered_s: float) -> tuple[float, ...]:
+    """Return how late timers pass. A silent node is lost a TTL after an answer showed its last heartbeat. The look that is
+    sent a TTL after the question finds it only if the timers between were late by as much as the answer took. No run tells
+    which comes first: that is as it was for the nodes that looks have found."""
+    lags = tuple(lag for agent in agents for lag in agent.contact.lags)
+    beats = agents[0].header.rendezvous.keep_alive_max_attempt
+    found = {many for agent in agents for many in agent.sights.found}
+    if found == {beats}:
+        return tuple(max(lag, answered_s / beats) for lag in lags)
+    return () if found == {beats + 1} else lags
+
+
+def _mean(spans: Sequence[float]) -> float:
+    return sum(spans) / len(spans) if spans else 0.0
+
+
 def _last_at(run: _Run) -> float | None:
     return max((work.last.at for work in run.own if work.last), default=None)
 
 
-def _step_s(runs: Sequence[_Run]) -> float | None:
+def _quiet_at(run: _Run) -> float | None:
+    """Return when the workers of a run told anything last: of a step, or of a save."""
+    saved = [work.saved.at for work in run.own if work.saved]
+    return max((at for at in (_last_at(run), *saved) if at is not None), default=None)
+
+
+def _step_s(runs: Sequence[_Run], checkpoints: Checkpoints | None) -> float | None:
     """Return how long a step takes, on average."""
-    told = [
-        (work.last.at - work.first.at, work.step - work.first_step)
-        for run in runs
-        for work in run.steps
-        if work.first and work.last and work.step is not None and work.first_step is not None
-    ]
+    told = [_stepping(work, checkpoints) for run in runs for work in run.steps]
     steps = sum(many for _, many in told)
     return sum(span for span, _ in told) / steps if steps else None
+
+
+def _stepping(work: Worked, checkpoints: Checkpoints | None = None) -> tuple[float, int]:
+    """Return how long a worker that tells its steps made them, up to the last progress and without its saves, and how many.
+    One that does not tell of any save waits for those of others."""
+    assert work.first and work.last and work.step is not None and work.first_step is not None  # it tells its steps
+    span, busy = work.last.at - work.first.at, busy_s(work)
+    if work.saved:
+        span -= (work.last.busy_s - work.first.busy_s) * (_saving_s(work) / busy if busy else 0.0)
+    elif checkpoints and checkpoints.are_apart:
+        span -= span * checkpoints.stop_s / checkpoints.every_s
+    return span, work.step - work.first_step
 
 
 def _program(agents: Sequence[_Agent]) -> Program:
@@ -707,8 +843,9 @@ def _program(agents: Sequence[_Agent]) -> Program:
     paces = [work for run in runs if (work := run.busiest)]
     busy, total = dict[str, float](), sum(_lived(work, work.round in hangs) for work in paces)
     for work in paces:
+        share = _lived_busy(work) if work.round in hangs else 1.0
         for name, seconds in work.spans:
-            busy[name or OTHER] = busy.get(name or OTHER, 0.0) + seconds
+            busy[name or OTHER] = busy.get(name or OTHER, 0.0) + share * seconds
     before = [(work.first.busy_s, work.first.at - work.began_at) for work in paces if work.first]
     spent = sum(span for _, span in before)
     return Program(
@@ -718,6 +855,7 @@ def _program(agents: Sequence[_Agent]) -> Program:
         tuple((name, seconds / total) for name, seconds in sorted(busy.items())) if total else (),
         sum(seconds for seconds, _ in before) / spent if spent else 0.0,
         _checkpoints(runs),
+        *_restarts(runs, first),
     )
 
 
@@ -729,6 +867,9 @@ def _checkpoints(runs: Sequence[_Run]) -> Checkpoints | None:
         in_round[teller.round] = max(in_round.get(teller.round, 0), saved.number)
     if not (span := sum(max(max(saved.at - first.at, 0.0) for _, first, saved in run) for run in told)):
         return None
+    for run in told:
+        stepped, steps = _stepping(run[0][0])
+        span += stepped / steps if steps else 0.0
     saves = sum(max(saved.number for _, _, saved in run) for run in told)
     stopped = sum(max(_saving_s(work) for work, _, _ in run) for run in told)
     paces = [work for run in runs if (work := run.busiest)]
@@ -746,6 +887,30 @@ def _saving_s(work: Worked) -> float:
 def _lived(work: Worked, hung: bool) -> float:
     """Return for how long a worker did anything: one that hung, until its last progress."""
     return (work.last.at if hung and work.last else work.ended_at) - work.began_at
+
+
+def _lived_busy(work: Worked) -> float:
+    """Return which share of its busy time a worker that hung had had by its last progress. What came after hangs too."""
+    return work.last.busy_s / busy_s(work) if work.last and busy_s(work) else 1.0
+
+
+def _restarts(runs: Sequence[_Run], first: int | None) -> tuple[tuple[int, ...] | None, bool]:
+    """Return how many steps each restart did again (`Program.lost`), and whether each began after the last save."""
+    rounds = dict[int, list[Worked]]()
+    for work in (work for run in runs for work in run.steps):
+        rounds.setdefault(work.round, []).append(work)
+    lost, safe, follows = list[int](), None, True
+    for _, works in sorted(rounds.items()):
+        begins = {work.first_step for work in works if work.first_step is not None}
+        if len(begins) > 1:
+            return None, False
+        reached = max((work.before for work in works if work.before is not None), default=None)
+        lost += [max(reached + 1 - step, 0) for step in sorted(begins) if reached is not None]
+        follows &= begins == {first if safe is None else safe + 1}
+        saved = [work.saved.step for work in works if work.saved]
+        if saved and len(saved) == len(works):
+            safe = max(min(saved), min(saved) if safe is None else safe)
+    return tuple(lost), follows and safe is not None and bool(lost)
 
 
 def _lost(runs: Sequence[_Run]) -> Iterator[int]:

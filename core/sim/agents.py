@@ -120,7 +120,7 @@ class Agents:
         network, witness = self.network, self.witness
         self.loops = RendezvousLoops(setting, choose, future, network, witness, self.hear, self.turns_max)
         self.stacks = StackJudge(witness.judge.strength)
-        self.hearts = Hearts(setting.interval, future, network, witness, self.hear)
+        self.hearts = Hearts(setting.interval, future, network, witness, choose, self.hear)
         self.workers = Workers(
             setting, choose, future, network, witness.judge, witness.seen, witness.befalls, self.hear
         )
@@ -320,7 +320,7 @@ class Agents:
             case Check():
                 self.workers.check(process)
             case Beat():
-                self.hearts.beat_now(process)
+                self.hearts.is_asked(process)
             case ThrowOut():
                 self.workers.throws_out(process)
             case See() | PutStacks() | Suspect() | Report():

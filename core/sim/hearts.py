@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import define
 
 from ..agent import Acknowledged
 from ..world import Life
 from . import sometimes
+from .chance import Choose, one
 from .future import Future
 from .network import Network
 from .process import Hears, Process, Thread
@@ -21,12 +24,18 @@ class Hearts:
     future: Future
     network: Network
     witness: Witness
+    choose: Choose
     hear: Hears
+    lags: Sequence[float] = ()
+    """How much later than at its time a heartbeat is sent; nothing: at its time."""
+    asked_s: float = 0.0
+    """How long it takes from the command to beat until the heartbeat is sent."""
 
     def sleep_until_beat(self, process: Process) -> None:
         process.heart.timer += 1
         at = process.clock.true(process.clock.shows(self.future.now) + self.interval)
-        self.future.at(at, self._beats, process, process.heart.timer)
+        late = one(self.choose, self.lags) if self.lags else 0.0
+        self.future.at(at + late, self._beats, process, process.heart.timer)
 
     def _beats(self, process: Process, timer: int) -> None:
         if process.heart.timer != timer or self.network.waits(process, self._beats, process, timer):
@@ -40,6 +49,13 @@ class Hearts:
         if process.main.evicted and process.heart.timer == timer:
             self.witness.seen("a heart goes on, and its node was evicted")
         self._beats(process, timer)
+
+    def is_asked(self, process: Process) -> None:
+        """Take the command to beat."""
+        if self.asked_s:
+            self.future.at(self.future.now + self.asked_s, self.beat_now, process)
+        else:
+            self.beat_now(process)
 
     def beat_now(self, process: Process) -> None:
         if process.heart.beating:

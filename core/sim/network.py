@@ -6,7 +6,7 @@ it may still land. A change is pushed; a process that missed the push finds the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from attrs import define, field
@@ -98,17 +98,19 @@ class Network:
     witness: Witness = field(init=False)
     watching: dict[Node, Process] = field(factory=dict)
     delays: Sequence[float] = DELAYS_S
+    own: Mapping[type[Question], Sequence[float]] = field(factory=dict)
+    """How long a message may take that asks this, or answers it, where that is known."""
 
     def tells(self, loops: Loops, hearts: Hearts, witness: Witness) -> None:
         """Set who hears what becomes of the messages; they need the network to be made first."""
         self.loops, self.hearts, self.witness = loops, hearts, witness
 
-    def delay(self, process: Process) -> float:
+    def delay(self, process: Process, question: Question | None = None) -> float:
         trouble = process.trouble
         slow = trouble.delay if trouble.marks else 0.0
         if self.steady:
             return slow + 0.001
-        usual = slow + one(self.choose, self.delays)
+        usual = slow + one(self.choose, (question is not None and self.own.get(type(question))) or self.delays)
         return usual + self.tail / (1 + self.choose(1_000)) if self.tail else usual
 
     # --- questions
@@ -116,7 +118,7 @@ class Network:
     def ask(self, process: Process, question: Question) -> None:
         loop = process.loop
         loop.request = loop.requests = number = loop.requests + 1
-        now, leg, trouble = self.future.now, self.delay(process), process.trouble
+        now, leg, trouble = self.future.now, self.delay(process, question), process.trouble
         if trouble.marks and isinstance(question, CHANGES) and (late := trouble.takes(Kind.LATE_WRITE)):
             leg += late
             trouble.late_until = now + min(leg, ANSWER_TIMEOUT_S)
@@ -162,7 +164,7 @@ class Network:
         trouble = process.trouble
         if trouble.marks and isinstance(question, CHANGES) and (later := trouble.takes(Kind.TWICE)):
             self.future.at(now + later, self._comes_again, process.node, question, store.losses)
-        leg, lost = self.delay(process), trouble.cut_in_until > now
+        leg, lost = self.delay(process, question), trouble.cut_in_until > now
         if trouble.marks and (late := trouble.takes(Kind.LATE_REPLY)):
             leg += late
             trouble.late_until = now + leg

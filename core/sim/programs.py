@@ -17,7 +17,7 @@ from attrs import define, field
 from ..group.state import SIGKILL, Raised
 from ..properties.facts import Failed
 from ..ranks import assign
-from ..replay.chronicle import CHECKPOINT, Chronicle, Incident, Outside, Spans
+from ..replay.chronicle import CHECKPOINT, Checkpoints, Chronicle, Incident, Outside, Spans
 from ..trace.steps import HangEnd, Started, Step
 from ..values import frozen
 from ..work import Mark, Said, Worked, told
@@ -54,37 +54,53 @@ class Bag:
         return self.left.pop(self.choose(len(self.left))) if self.left else 0.0
 
 
+EDGE_S = 0.05
+"""A run does not tell what comes first of two things that are no further apart."""
+
+
 @frozen
 class Pace:
     """How the steps of a run follow one another. Times are seconds since its first progress, at which one step is done."""
 
     step_s: float
-    every_s: float = math.inf
-    """From one save to the next."""
+    steps_a_save: float = math.inf
+    """A save comes after this number of steps."""
     save_s: float = 0.0
-    """How long a save stops the training."""
+    """How long it stops the training."""
+
+    @property
+    def every_s(self) -> float:
+        return self.steps_a_save * self.step_s + self.save_s
 
     def steps(self, span: float) -> int:
         """Return how many more steps are done by then."""
         if not self.step_s:
             return 0
-        return math.floor((span - self.saving(span)) / self.step_s + 1e-9)
+        return max(math.floor((span - self.saving(span)) / self.step_s + 1e-9), 0)
 
     def lasts(self, steps: int) -> float:
         """Return how long it takes to do this number of steps."""
-        trains = steps * self.step_s
-        return trains + max(math.ceil(trains / (self.every_s - self.save_s) - 1e-9) - 1, 0) * self.save_s
+        return steps * self.step_s + max(math.ceil((steps + 1) / self.steps_a_save) - 1, 0) * self.save_s
 
     def saves(self, span: float) -> int:
         """Return how many saves are whole by then."""
-        return math.floor(span / self.every_s + 1e-9)
+        return 0 if math.isinf(self.every_s) else math.floor((span + self.step_s) / self.every_s + 1e-9)
 
     def saving(self, span: float) -> float:
         """Return the time that saves have taken by then."""
         if math.isinf(self.every_s):
             return 0.0
         saves = self.saves(span)
-        return saves * self.save_s + max(span - (saves + 1) * self.every_s + self.save_s, 0.0)
+        return saves * self.save_s + max(span + self.step_s - (saves + 1) * self.every_s + self.save_s, 0.0)
+
+    def saved(self, saves: int) -> tuple[float, int]:
+        """Return when this number of saves is whole, and how many more steps are done by then."""
+        return saves * self.every_s - self.step_s, round(saves * self.steps_a_save) - 1
+
+
+def paced(step_s: float, every_s: float, save_s: float) -> Pace:
+    """Return the pace of a program that saves about this often: after a whole number of steps."""
+    return Pace(step_s, max(round((every_s - save_s) / step_s), 1), save_s) if step_s else Pace(step_s)
 
 
 @define(eq=False)
@@ -107,6 +123,8 @@ class Run:
     stops: bool = False
     hung: set[int] = field(factory=set)
     """The local ranks that a hang watch has ended."""
+    killed: bool = False
+    """Their agent was killed, so nobody wrote down what they came to."""
 
 
 @define(eq=False)
@@ -117,8 +135,9 @@ class Reached:
     """Node -> the highest step that its workers told."""
     firsts: dict[int, int] = field(factory=dict)
     """Round -> the step with which its workers begin."""
+    restarts: int = 0
     safe: int | None = None
-    """The last step that is saved, where saves are supposed."""
+    """The last step that is saved, where restarts begin after that."""
 
 
 @define(eq=False)
@@ -156,11 +175,13 @@ class Programs:
 
     def _drawn(self, process: Process, what: str) -> float:
         slot = self.slots.get(process.node.slot, "")
-        key = slot, what
+        own = getattr(self.chronicle.spans.get(slot, Spans()), what)
+        every = tuple(chain.from_iterable(getattr(each, what) for each in self.chronicle.spans.values()))
+        return self._of((slot, what), own or every)
+
+    def _of(self, key: tuple[str, str], values: Sequence[float]) -> float:
         if key not in self.bags:
-            own = getattr(self.chronicle.spans.get(slot, Spans()), what)
-            every = tuple(chain.from_iterable(getattr(each, what) for each in self.chronicle.spans.values()))
-            self.bags[key] = Bag(self.choose, own or every)
+            self.bags[key] = Bag(self.choose, values)
         return self.bags[key].draw()
 
     def _step_s(self, process: Process) -> float | None:
@@ -169,10 +190,19 @@ class Programs:
         return own if own is not None else sum(others) / len(others) if others else None
 
     def _pace(self, process: Process) -> Pace:
-        step_s, known = self._step_s(process) or 0.0, self.chronicle.program.checkpoints
-        if self.every_s is None or known is None:
-            return Pace(step_s)
-        return Pace(step_s * (1 - known.stop_s / known.every_s), self.every_s, known.stop_s)
+        step_s, known = self._step_s(process) or 0.0, self.saves
+        return paced(step_s, self.every_s or known.every_s, known.stop_s) if known else Pace(step_s)
+
+    @property
+    def resumes(self) -> bool:
+        """Return True if a restart begins after the last save."""
+        return self.every_s is not None or (self.chronicle.program.resumes and self.saves is not None)
+
+    @property
+    def saves(self) -> Checkpoints | None:
+        """Return how the program saves, if it tells of saves, and of steps between them."""
+        known = self.chronicle.program.checkpoints
+        return known if known and known.are_apart else None
 
     def _start_s(self, process: Process) -> tuple[float, bool]:
         """Return how long it takes to the first progress, and if the workers were standbys."""
@@ -192,7 +222,7 @@ class Programs:
         if not any(each.readies for each in self.chronicle.spans.values()):
             return None
         span = self._drawn(process, "readies")
-        if self.every_s is not None:
+        if self.resumes:
             self.future.at(self.future.now + span, self._is_safe, self._step_at)
         return span
 
@@ -249,10 +279,14 @@ class Programs:
 
     def _first_step(self, process: Process, round: int, first: int) -> int:
         """Return the step with which the workers of this node begin in this round: those of a new agent as the others."""
-        if self.every_s is not None:
+        if self.resumes:
             if round not in self.come.firsts:
-                self._is_safe(self._saved_at)
+                self._resume(process)
                 self.come.firsts[round] = first if self.come.safe is None else max(first, self.come.safe + 1)
+            return self.come.firsts[round]
+        if self.chronicle.program.lost is not None:
+            if round not in self.come.firsts:
+                self.come.firsts[round] = self._first_of_all(process, first)
             return self.come.firsts[round]
         own = self.come.reached.get(process.node)
         if own is None and round in self.come.firsts:
@@ -264,6 +298,21 @@ class Programs:
             step = max(first, reached + 1 - int(self._drawn(process, "lost")))
         return self.come.firsts.setdefault(round, step) if own is None else step
 
+    def _first_of_all(self, process: Process, first: int) -> int:
+        """Return the step with which the workers of all nodes of this node's world begin: as many steps before the furthest
+        of them as in a recorded restart."""
+        lost, reached = self.chronicle.program.lost, self._reached(process)
+        if not lost or reached is None:
+            return first
+        return max(first, reached + 1 - int(self._of(("", "lost"), lost)))
+
+    def _reached(self, process: Process) -> int | None:
+        """Return the step that the furthest of the nodes of this node's world had done, as far as anyone knows."""
+        world = process.attempt.world
+        assert world is not None  # it starts workers
+        told = [self.come.reached[node] for node in world.nodes if node in self.come.reached]
+        return max(told or [*self.come.reached.values(), *self._unwritten()], default=None)
+
     def _unwritten(self) -> Iterator[int]:
         """Yield the steps that nobody has written down: those of workers that died with their agent."""
         for node, run in self.runs.items():
@@ -274,14 +323,32 @@ class Programs:
             ):
                 yield step
 
+    def _resume(self, process: Process) -> None:
+        """Note what is saved when a round begins. A save that was whole in the last moment, or would have been in the next,
+        counts as in the recording: that is closer than a run can tell."""
+        early, late = (self._safe(self._saved_at, late_s) for late_s in (-EDGE_S, EDGE_S))
+        lost, self.come.restarts = self.chronicle.program.lost, self.come.restarts + bool(self.come.firsts)
+        if early == late or self.every_s is not None or not lost:
+            self._is_safe(self._saved_at)
+            return
+        done = (self._reached(process) or 0) + 1 - lost[(self.come.restarts - 1) % len(lost)]
+        self.come.safe = min((early, late), key=lambda step: abs((-1 if step is None else step) + 1 - done))
+
     def _is_safe(self, step_at: Callable[[Process, Run, float], int | None]) -> None:
         """Note the step that all workers of the last round had done, or saved, before they ended, as `step_at` tells."""
+        self.come.safe = self._safe(step_at)
+
+    def _safe(self, step_at: Callable[[Process, Run, float], int | None], late_s: float = 0.0) -> int | None:
+        """Return that step, if they had ended so much later; of workers whose agent was killed nothing is told, unless saves
+        are supposed."""
         last, now = max((run.round for run in self.runs.values()), default=None), self.future.now
         those = [(self.witness.by_node[node], run) for node, run in self.runs.items() if run.round == last]
-        steps = [step_at(process, run, min(run.end_at, run.quiet_at, now)) for process, run in those]
+        tell = [(process, run) for process, run in those if self.every_s is not None or not run.killed]
+        steps = [step_at(process, run, min(run.end_at, run.quiet_at, now) + late_s) for process, run in tell]
         known = [step for step in steps if step is not None]
-        if known and len(known) == len(steps):
-            self.come.safe = min(known) if self.come.safe is None else max(self.come.safe, min(known))
+        if not known or len(known) < len(steps):
+            return self.come.safe
+        return min(known) if self.come.safe is None else max(self.come.safe, min(known))
 
     def _step_at(self, process: Process, run: Run, at: float) -> int | None:
         """Return the step that the workers have done by then."""
@@ -294,7 +361,7 @@ class Programs:
         pace = self._pace(process)
         if run.first_step is None or at < run.first_at or not (saves := pace.saves(at - run.first_at)):
             return None
-        return self._no_later(run, pace.steps(saves * pace.every_s))
+        return self._no_later(run, pace.saved(saves)[1])
 
     def _no_later(self, run: Run, steps: int) -> int | None:
         """Return the step of a run after this number of steps: no later one than the last of the program."""
@@ -340,7 +407,7 @@ class Programs:
     def is_killed(self, process: Process) -> None:
         """Note that the agent of these workers is killed."""
         if run := self.runs.get(process.node):
-            run.end_at = min(run.end_at, self.future.now)
+            run.end_at, run.killed = min(run.end_at, self.future.now), True
 
     # --- failures
 
@@ -414,12 +481,10 @@ class Programs:
         spans = tuple(self._spans(process, run, began_at, until))
         if not program.speaks or run.first_at > until:
             return Said(spans=spans)
-        total, before_s = sum(seconds for _, seconds in spans), program.busy_before * (run.first_at - began_at)
         step, pace = self._step_at(process, run, until), self._pace(process)
 
         def mark(at: float) -> Mark:
-            lasts = until - run.first_at
-            return Mark(at, before_s + max(total - before_s, 0.0) * ((at - run.first_at) / lasts if lasts else 0.0))
+            return Mark(at, self._busy_s(process, run, began_at, at, until))
 
         if step is None or run.first_step is None:
             return Said(mark(run.first_at), Mark(), mark(until), spans=spans)
@@ -432,14 +497,23 @@ class Programs:
         return (
             said
             if safe is None
-            else said._replace(saved=safe + 1, saves=saves, saved_at=run.first_at + saves * pace.every_s)
+            else said._replace(saved=safe + 1, saves=saves, saved_at=run.first_at + pace.saved(saves)[0])
         )
+
+    def _busy_s(self, process: Process, run: Run, began_at: float, at: float, until: float) -> float:
+        """Return the busy time until then of workers that live until `until`: beside the saves, a share of the time."""
+        before_s = self.chronicle.program.busy_before * (run.first_at - began_at)
+        own = {CHECKPOINT} if self.saves else set[str]()
+        saves_s = sum(seconds for name, seconds in self._spans(process, run, began_at, at) if name in own)
+        beside_s = sum(seconds for name, seconds in self._spans(process, run, began_at, until) if name not in own)
+        share = (at - run.first_at) / (until - run.first_at) if until > run.first_at else 0.0
+        return before_s + saves_s + max(beside_s - before_s, 0.0) * share
 
     def _spans(self, process: Process, run: Run, began_at: float, until: float) -> Iterator[tuple[str, float]]:
         """Yield the seconds of busy spans by name."""
-        known = self.chronicle.program.checkpoints
+        known = self.saves
         for name, share in self.chronicle.program.busy:
-            if self.every_s is None or known is None or name != CHECKPOINT:
+            if known is None or name != CHECKPOINT:
                 yield name, share * max(until - began_at, 0.0)
             elif known.stop_s:
                 yield name, self._pace(process).saving(max(until - run.first_at, 0.0)) * known.busy_s / known.stop_s

@@ -7,7 +7,7 @@ No decision is made here. The agent hears what came of an operation, and the wit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, assert_never
 
 from attrs import define, field
@@ -65,7 +65,7 @@ from ..rendezvous.exchange import UNANSWERED
 from ..violation import Violation
 from ..world import Why, World
 from . import sometimes
-from .chance import Choose
+from .chance import Choose, one
 from .future import Future
 from .kinds import Kind
 from .link_laws import LinkLaws
@@ -114,6 +114,8 @@ class RendezvousLoops:
     steps: int = 0
     turn: Turn = this_turn
     recording: Recording | None = None
+    lags: Sequence[float] = ()
+    """How much later than at its time a timer passes; nothing: at its time."""
     links: Links = field(init=False)
     proposing: Proposing = field(init=False)
 
@@ -291,7 +293,8 @@ class RendezvousLoops:
         else:
             if process.node in self.proposing.of:
                 self.proposing.waits(process.held, wait, process.clock.shows(self.future.now))
-            self.future.at(process.clock.true(wait.until), self._wakes, process, process.loop.timer)
+            late = one(self.choose, self.lags) if self.lags else 0.0
+            self.future.at(process.clock.true(wait.until) + late, self._wakes, process, process.loop.timer)
         if wait.arm:
             if process.waiter.waits:
                 raise Violation("L11", f"{process.name} waits for the next change twice at once")

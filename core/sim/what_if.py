@@ -19,7 +19,7 @@ from attrs import define, field
 from .. import goodput, group
 from ..goodput import Account, Book, Entry, added, booked, by_kind, closed, opened, took
 from ..group import Group
-from ..rendezvous import Limits, Settings
+from ..rendezvous import Errand, Limits, Observe, Settings
 from ..replay.chronicle import Chronicle, Incident, Outside, round_ends
 from ..trace.steps import Header, Step, Trace
 from ..values import evolve, frozen
@@ -37,14 +37,14 @@ SEEDS = 20
 HOP_S = 1.0
 LASTS_MAX = 4
 """A job that does not end lasts this many times as long as the recorded one, at most."""
-REAPED_S = 0.05
-"""How long the workers of a killed agent take to die."""
 TTL_BEAT_LEAST_S, TTL_BEAT_MOST_S = 0.01, 3_600.0
 """From one supposed heartbeat to the next, as in any simulated world."""
 SAVE_EVERY_LEAST_S = 0.001
 """From one save to the next, recorded or supposed."""
 SPARES_AFTER_S = 0.1
-"""How long after the fewest agents of a round supposed spares ask for a place."""
+"""A spare asks for a place when a round is complete, or this much later than it would have."""
+LOOK_S = 0.001
+"""From one look whether one is to the next."""
 KNOWN_LEAST = 0.01
 """A bucket with a smaller share of the time is not compared."""
 GOOD, BAD = 0.02, 0.1
@@ -281,7 +281,11 @@ class Stage:
         agents.workers.checks_s = self._checks_s() or agents.workers.checks_s
         agents.records(Recording(self.hears, self.programs.ended))
         world.links.taken_one_in = None
-        world.network.delays = chronicle.legs or world.network.delays
+        timing = chronicle.timing
+        world.network.delays = timing.legs or world.network.delays
+        world.network.own = {Observe: timing.looks, Errand: timing.errands}
+        agents.loops.lags = agents.hearts.lags = timing.lags
+        agents.hearts.asked_s = timing.start_s
 
     def _checks_s(self) -> tuple[float, ...]:
         return tuple(span for each in self.chronicle.spans.values() for span in each.checks)
@@ -315,7 +319,7 @@ class Stage:
         enough, last = starts[: self.world.setting.limits.min_nodes][-1], starts[-1]
         for slot in self.world.setting.slots[len(chronicle.slots) :]:
             self.began[slot] = 0.0
-            future.at(enough + SPARES_AFTER_S, self._does, Operation(Kind.START, slot))
+            future.at(enough, self._starts, slot, enough + SPARES_AFTER_S)
         is_open = not chronicle.has_succeeded and self.supposed != AS_RECORDED
         until = chronicle.until * (LASTS_MAX if chronicle.is_over and not is_open else 1)
         while future.now < until and not (future.now > last and not any(self.world.living())):
@@ -338,13 +342,20 @@ class Stage:
             case Outside.FAIL | Outside.NOTICE | Outside.HANG:
                 pass  # there is no agent any longer
             case Outside.START:
-                self.began[slot] = world.future.now
-                world.future.at(world.future.now + incident.span, self._does, Operation(kind, slot))
+                self.began[slot], at = world.future.now, world.future.now + incident.span
+                world.future.at(at, self._starts, slot, at + SPARES_AFTER_S if incident.spare else at)
             case _:
                 if kind is Kind.KILL and process is not None:
                     self.programs.is_killed(process)
-                span = REAPED_S if kind is Kind.KILL else incident.span if kind.takes_span else 0.0
-                self._does(Operation(kind, slot, span))
+                self._does(Operation(kind, slot, incident.span if kind.takes_span else 0.0))
+
+    def _starts(self, slot: str, until: float) -> None:
+        """Start the agent of this slot when a round is complete, or then."""
+        register, now = self.world.store.register, self.world.future.now
+        if now >= until or (register is not None and register.complete):
+            self._does(Operation(Kind.START, slot))
+        else:
+            self.world.future.at(min(now + LOOK_S, until), self._starts, slot, until)
 
     def _does(self, operation: Operation) -> None:
         self.world.does(operation)

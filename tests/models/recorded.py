@@ -9,7 +9,7 @@ from elastic.adapters.report.packed_lines import packed
 from elastic.core.goodput import Kind
 from elastic.core.group import Settings as GroupSettings
 from elastic.core.rendezvous import Limits, Settings
-from elastic.core.replay.chronicle import Checkpoints, Chronicle, Incident, Outside, Program, Spans
+from elastic.core.replay.chronicle import Checkpoints, Chronicle, Incident, Outside, Program, Spans, Timing
 from elastic.core.trace.forms import Shape
 from elastic.core.trace.lines import encoded
 from elastic.core.trace.steps import Trace
@@ -65,7 +65,7 @@ def job(
         tuple(sorted(those, key=lambda each: each.at)),
         {slot: spans if isinstance(spans, Spans) else spans[slot] for slot in slots},
         program,
-        (0.0005, 0.001),
+        Timing((0.0005, 0.001)),
         dict[tuple[str, Kind], int](),
         (),
     )

@@ -17,10 +17,10 @@ from elastic.core.goodput import Kind
 from elastic.core.group import Alone
 from elastic.core.rendezvous import Limits, Settings
 from elastic.core.replay import Chronicle, Incident, Outside, told
-from elastic.core.replay.chronicle import Program
+from elastic.core.replay.chronicle import REAPED_S, Program, Timing
 from elastic.core.sim.what_if import AS_RECORDED
 from elastic.core.trace.steps import HangEnd, Header, Started, Step, Trace, Working, step_at
-from elastic.core.work import Mark, Worked
+from elastic.core.work import Mark, Worked, busy_s
 from elastic.core.world import Endpoint, Party, Profile
 
 WRITTEN = sim.record(job(fails(5.0), until=30.0))
@@ -98,6 +98,74 @@ def test_the_share_of_busy_time_is_that_of_the_time_in_which_workers_did_anythin
     hung = told(sim.record(job(fails(30.0, hung=True, quiet_s=20.0), program=busy)))
     ((_, share),) = hung.program.busy
     assert share == pytest.approx(0.1, rel=0.05)
+
+
+def test_a_span_after_the_last_progress_of_workers_that_hang_is_no_share_of_their_time() -> None:
+    """The account counts all of that as hanging."""
+    hung = sim.record(job(fails(30.0, hung=True, quiet_s=20.0), program=evolve(PROGRAM, busy=(("evaluation", 0.1),))))
+
+    def goes_on(step: Step) -> Step:
+        if not isinstance(step, Worked) or step.last is None or step.ended_at - step.last.at < 10.0:
+            return step
+        return evolve(step, spans=(("evaluation", busy_s(step) + 5.0),))
+
+    later = [evolve(trace, steps=tuple(map(goes_on, trace.steps))) for trace in hung]
+    assert dict(told(later).program.busy) == pytest.approx(dict(told(hung).program.busy), rel=0.01)
+
+
+def test_workers_hang_from_the_last_save_that_they_tell_of() -> None:
+    hung = sim.record(job(fails(30.0, hung=True, quiet_s=17.0), program=SAVES), sim.Supposition(checkpoint_every=5.0))
+
+    def saves(step: Step) -> Step:
+        if not isinstance(step, Worked) or step.saved is None or step.round > 0:
+            return step
+        return evolve(step, saved=step.saved._replace(at=14.0))
+
+    (one, *_), (other, *_) = (
+        [each for each in told(traces).incidents if each.kind is Outside.HANG]
+        for traces in (hung, [evolve(trace, steps=tuple(map(saves, trace.steps))) for trace in hung])
+    )
+    assert (round(one.at), round(other.at)) == (13, 14)
+
+
+def test_links_tell_how_long_the_workers_of_a_killed_agent_outlive_it() -> None:
+    for lived_s in (0.0, 0.4):
+        (kill,) = (each for each in told(sim.record(job(*lost(lived_s)))).incidents if each.kind is Outside.KILL)
+        assert kill.span == pytest.approx(lived_s, abs=0.01) and kill.at == pytest.approx(20.0, abs=0.01)
+    (kill,) = (each for each in told(sim.record(job(*lost(0.0), links=False))).incidents if each.kind is Outside.KILL)
+    assert kill.span == REAPED_S
+
+
+def lost(lived_s: float) -> tuple[Incident, ...]:
+    """South is killed, and comes back."""
+    return Incident(20.0, Outside.KILL, "south", lived_s), Incident(26.0, Outside.START, "south")
+
+
+def test_what_agents_do_takes_the_time_that_it_took() -> None:
+    timing = Timing(legs=(0.01,), looks=(0.002,), errands=(0.05,), lags=(0.003,), start_s=0.04)
+    seen = told(sim.record(evolve(job(fails(20.0)), timing=timing))).timing
+    assert set(map(rounded, seen.looks)) == {0.002} and set(map(rounded, seen.errands)) == {0.05}
+    assert set(map(rounded, seen.lags)) <= {0.003, 0.0}  # a wait for a time that has passed ends at once
+    assert rounded(sum(seen.legs) / len(seen.legs)) == pytest.approx(0.01, abs=0.003)
+    assert seen.start_s == pytest.approx(0.04, abs=0.005)
+    assert told(sim.record(job(fails(20.0)))).timing.start_s == pytest.approx(0.0, abs=0.005)
+
+
+def rounded(seconds: float) -> float:
+    return round(seconds, 3)
+
+
+def test_a_restart_that_begins_after_the_last_save_does_so_again() -> None:
+    """Else it does as many steps again as a recorded one, and all nodes begin with the same."""
+    kill = (fails(20.0), fails(37.0, "north"))
+    saving = told(sim.record(job(*kill, program=SAVES), sim.Supposition(checkpoint_every=4.0)))
+    assert saving.program.resumes and saving.program.lost and len(saving.program.lost) == 2
+    assert sim.what_if(saving, seeds=3).mean("recomputed")[1] < 1e6
+    anew = told(sim.record(job(*kill, program=evolve(SAVES, lost=(40, 30)))))
+    assert not anew.program.resumes and sorted(anew.program.lost or ()) == [30, 40]
+    alone = told(sim.record(job(*kill)))  # four steps here, five there
+    assert not alone.program.resumes
+    assert told(WRITTEN).program.lost is None or not told(WRITTEN).program.resumes
 
 
 def idle(work: Worked) -> Worked:

@@ -11,12 +11,12 @@ from replays import complaints
 
 from elastic.core import replay, sim
 from elastic.core.goodput import Kind
-from elastic.core.rendezvous import FailureLimit, Limits, Settings
-from elastic.core.replay.chronicle import Checkpoints, Chronicle, Incident, Outside, Program, Spans
+from elastic.core.rendezvous import Evict, FailureLimit, Heartbeats, Limits, Settings, Write
+from elastic.core.replay.chronicle import Checkpoints, Chronicle, Incident, Outside, Program, Spans, Timing
 from elastic.core.replay.comparison import replayed
-from elastic.core.sim.programs import Pace
+from elastic.core.sim.programs import Pace, paced
 from elastic.core.sim.what_if import Stage
-from elastic.core.trace.steps import Worked
+from elastic.core.trace.steps import Asked, Worked
 
 KILL = Incident(20.0, Outside.KILL, "south")
 BACK = Incident(26.0, Outside.START, "south")
@@ -103,6 +103,60 @@ def test_a_spare_takes_the_place_of_a_lost_node() -> None:
     assert without.mean("waiting", Kind.LOSS)[0] > 10e6 > 1e6 > spare.mean("waiting", Kind.LOSS)[0]
     assert mean(spare, "spare") > 10.0 > mean(without, "spare")
     assert spare.played[0].lasted < without.played[0].lasted
+
+
+def test_a_spare_waits_for_a_place_as_long_as_it_did() -> None:
+    told = again(JOBS["a spare"])
+    assert [each.slot for each in told.incidents if each.spare] == [told.slots[2]]
+    (row,) = (row for row in sim.what_if(told, seeds=SEEDS).rows if row.bucket == "waiting")
+    assert row.mean == pytest.approx(row.recorded, abs=0.02e6)
+
+
+def test_a_look_that_comes_late_finds_a_lost_node_one_look_sooner() -> None:
+    """A node is dead when a look is sent a TTL after its heartbeat was last seen to move, which an answer tells. Where every
+    look is sent on time, the fifth is too soon by the time that the answer took."""
+    assert [found_by(silent((0.0005,), lags)) for lags in ((), (0.001,))] == [6, 5]
+
+
+def test_where_it_is_close_a_lost_node_is_found_by_the_look_that_found_it() -> None:
+    close = silent((0.002, 0.003), (0.0008, 0.0012))  # five timers are late by as much as an answer takes
+    recorded = {found_by(close, seed): replay.told(sim.record(close, seed=seed)) for seed in range(8)}
+    assert set(recorded) == {5, 6}
+    for look, told in recorded.items():
+        assert {found_by(told, seed) for seed in range(8)} == {look}
+
+
+def silent(legs: tuple[float, ...], lags: tuple[float, ...]) -> Chronicle:
+    """A node is lost, and no link tells."""
+    return evolve(job(KILL, links=False), timing=Timing(legs, legs, lags=lags))
+
+
+def found_by(chronicle: Chronicle, seed: int = 0) -> int:
+    """Return by which look the lost node was found, after the one that showed its last heartbeat."""
+    north, *_ = sim.record(chronicle, seed=seed)
+    asked = [step for step in north.steps if isinstance(step, Asked)]
+    evicts = next(step for step in asked if isinstance(step.ask, Write) and isinstance(step.ask.edit, Evict))
+    counters = [each.fed.counters for each in asked if isinstance(each.fed, Heartbeats) and each.now <= evicts.now]
+    return counters.count(counters[-1]) - 1
+
+
+@pytest.mark.parametrize("late_s", [-0.02, 0.02])
+def test_a_save_that_was_whole_in_the_last_moment_counts_as_it_was_recorded(late_s: float) -> None:
+    """The failure comes again so much later or sooner than the save that it came before or after."""
+    steady = evolve(SPANS, execs=(0.01,), warm=(1.0,), stops=(0.01,))
+    saves = sim.Supposition(checkpoint_every=5.0)
+    work = next(
+        step for step in sim.record(job(program=SAVES, spans=steady), saves)[0].steps if isinstance(step, Worked)
+    )
+    assert work.first
+    at = work.first.at + 3 * 5.0 - 0.25
+    told = replay.told(sim.record(job(fails(at + late_s), program=SAVES, spans=steady), saves))
+    assert told.program.resumes
+    moved = evolve(
+        told, incidents=tuple(evolve(each, at=at - late_s) if each.at > 1.0 else each for each in told.incidents)
+    )
+    recorded = told.recorded.get(("recomputed", Kind.FAILURE), 0)
+    assert sim.what_if(moved, seeds=SEEDS).mean("recomputed")[0] == pytest.approx(recorded, abs=2e6)
 
 
 def test_with_fewer_nodes_at_least_a_job_goes_on_without_the_lost_one() -> None:
@@ -337,12 +391,16 @@ def test_a_drain_whose_workers_say_that_they_are_ready_loses_no_step() -> None:
 
 
 def test_a_save_takes_time_and_is_whole_when_that_is_over() -> None:
-    pace = Pace(1.0, every_s=10.0, save_s=2.0)
-    assert [pace.steps(span) for span in (0.0, 7.9, 8.0, 9.9, 10.0, 11.0, 20.0)] == [0, 7, 8, 8, 8, 9, 16]
-    assert [pace.saves(span) for span in (9.9, 10.0, 25.0)] == [0, 1, 2]
-    assert [pace.lasts(steps) for steps in (0, 8, 9, 16, 17)] == [0.0, 8.0, 11.0, 18.0, 21.0]
-    assert [pace.saving(span) for span in (8.0, 9.0, 10.0, 19.0)] == [0.0, 1.0, 2.0, 3.0]
+    pace = Pace(1.0, steps_a_save=8, save_s=2.0)  # the first step is done at 0, the eighth at 7
+    assert [pace.steps(span) for span in (0.0, 6.9, 7.0, 8.9, 9.0, 10.0, 19.0)] == [0, 6, 7, 7, 7, 8, 15]
+    assert [pace.saves(span) for span in (8.9, 9.0, 24.0)] == [0, 1, 2]
+    assert [pace.lasts(steps) for steps in (0, 7, 8, 15, 16)] == [0.0, 7.0, 10.0, 17.0, 20.0]
+    assert [pace.saving(span) for span in (7.0, 8.0, 9.0, 18.0)] == [0.0, 1.0, 2.0, 3.0]
+    assert [pace.saved(saves) for saves in (1, 2)] == [(9.0, 7), (19.0, 15)]
     assert (Pace(0.5).steps(3.0), Pace(0.5).lasts(6), Pace(0.0).steps(9.0), Pace(0.5).saving(9.0)) == (6, 3.0, 0, 0.0)
+    assert (
+        paced(1.0, 10.3, 2.0) == pace and paced(1.0, 2.1, 2.0).steps_a_save == 1 and paced(0.0, 9.0, 2.0) == Pace(0.0)
+    )
 
 
 @pytest.mark.parametrize(
