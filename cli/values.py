@@ -38,6 +38,14 @@ SPAN_MAX_S = 10**9
 """Some 30 years. The system's clocks count no span that is much longer."""
 LOOPBACK = "127.0.0.1"
 """Where this host alone reaches a port."""
+BEGINNING_BYTES = 256
+"""By so much of a file it is known whether it is one of ours."""
+_REPORT = re.compile(rb'\{\s*"format":\s*\d+,\s*"run_id":')
+_TRACE = re.compile(rb'\{"is":"header"')
+_PICTURE = re.compile(
+    rb'<svg xmlns="http://www\.w3\.org/2000/svg" width="\d+" height="\d+" viewBox="[\d ]+">\n<g font-family="DejaVu'
+)
+"""How the files begin that the commands write, of each release."""
 SECRETS = {"token": "token_file=FILE, or set ELASTIC_STORE_TOKEN"}
 """Keys that a command line must not hold, because everybody on the host can read it; and what to write instead."""
 
@@ -419,20 +427,20 @@ def _absolute(path: str) -> str:
 
 def report_file(text: str) -> str:
     """Read the name of a new file, or of a report."""
-    return _new_or(new_file(text), b"{", "report")
+    return _new_or(new_file(text), _REPORT, "report")
 
 
 def trace_file(text: str) -> str:
     """Read the name of a directory, of a new file, or of a trace, to which this one is appended."""
-    return _new_or(_file_or_directory(text), b'{"is":"header"', "trace")
+    return _new_or(_file_or_directory(text), _TRACE, "trace")
 
 
-def _new_or(path: str, begins: bytes, what: str) -> str:
+def _new_or(path: str, begins: re.Pattern[bytes], what: str) -> str:
     """Return the path. Raises ValueError if a file of another kind is there: it may be somebody's script."""
     if os.path.isfile(path) and os.access(path, os.R_OK):
         with open(path, "rb") as file:
-            found = file.read(len(begins))
-        if not begins.startswith(found):
+            found = file.read(BEGINNING_BYTES)
+        if found and not begins.match(found):
             raise ValueError(f"is there already, and is no {what}; name a new file")
     return path
 
@@ -441,7 +449,7 @@ def new_picture(text: str) -> str:
     """Read the name of a file for an SVG. Viewers open none that is named like another format."""
     if os.path.splitext(text)[1].lower() not in ("", ".svg"):
         raise ValueError(f"the picture is an SVG; write {os.path.splitext(text)[0]}.svg")
-    return _new_or(new_file(text), b"<", "picture")
+    return _new_or(new_file(text), _PICTURE, "picture")
 
 
 def _file_or_directory(text: str) -> str:

@@ -429,23 +429,46 @@ def test_a_wrong_word_is_answered_with_the_right_one(
 
 
 @pytest.mark.parametrize(
+    "content",
+    [
+        "print(1)\n",
+        '{"lr": 0.1}\n',
+        '{\n  "format": 1,\n  "epochs": 3\n}\n',
+        '{"is":"step"}\n',
+        "<html></html>\n",
+        '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><circle r="3"/></svg>\n',
+    ],
+)
+@pytest.mark.parametrize(
     ("given", "what"),
     [
         ("launch --trace={} x", "trace"),
         ("launch --report={} x", "report"),
         ("simulate --picture={}", "picture"),
         ("replay --picture={} x", "picture"),
+        ("goodput --picture={} x", "picture"),
+        ("simulate --story={}", "story"),
     ],
 )
-def test_a_script_is_not_written_over_by_mistake(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, given: str, what: str
+def test_no_file_of_another_kind_is_written_over(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, given: str, what: str, content: str
 ) -> None:
-    script = tmp_path / "train"
-    script.write_text("print(1)\n")
-    arguments = given.format(script).split()
+    file = tmp_path / "mine"
+    file.write_text(content)
+    arguments = given.format(file).split()
     assert run(arguments) == 2
     assert capfd.readouterr().err == f"elastic: {arguments[1]}: is there already, and is no {what}; name a new file\n"
-    assert script.read_text() == "print(1)\n"
+    assert file.read_text() == content
+
+
+def test_each_option_takes_the_file_that_it_wrote(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trace = f"{tmp_path}/trace.ndjson"
+    job = ["launch", f"--report={tmp_path}/report.json", f"--trace={trace}", "--status=off", "--no-python", "true"]
+    assert run(job) == 0
+    for command in ("replay", "goodput"):
+        for _ in range(2):
+            assert run([command, trace, f"--picture={tmp_path}/{command}.svg"]) == 0, capfd.readouterr().err
+    assert run(job) == 0, capfd.readouterr().err
 
 
 def test_a_filter_of_absent_ranks_makes_no_difference_and_a_line_says_so(capfd: pytest.CaptureFixture[str]) -> None:
