@@ -24,6 +24,9 @@ GROWTH, SPAN = 0.01, 50
 fewer than SPAN do."""
 TRACED_KB = 512.0
 """Steps that a trace, a rank's or the agent's, has yet to write: beside other work that may be many."""
+KEPT_KB, KEPT_AFTER = 1_024.0, 2_500
+"""What the C library keeps of the memory that a monitor has freed: that much after so many iterations, and not more after
+10,000. No object of Python's is behind it (tracemalloc); a rank gives it back before it is measured."""
 RECORD_KB = 1.0
 """A failure on the job's record, which the agent keeps here."""
 
@@ -61,7 +64,8 @@ def restarted(launch: Launcher, iterations: int, *how: str, records_each: int) -
         assert f"{rank} ended: in order True, {iterations // 2} of its own" in words
         warm, last = ([int(n) for n in each.split()[2:]] for each in words if each.startswith(f"{rank} holds"))
         grew(f"rank {rank}", (warm[0], warm[1], warm[2]), (last[0], last[1], last[2]), growth, TRACED_KB * traced)
-        grew("its monitor", (warm[3], warm[4], warm[5]), (last[3], last[4], last[5]), growth)
+        kept_kb = KEPT_KB * min(1.0, iterations / KEPT_AFTER)
+        grew("its monitor", (warm[3], warm[4], warm[5]), (last[3], last[4], last[5]), growth, kept_kb)
 
 
 def grew(
