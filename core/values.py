@@ -2,8 +2,8 @@
 
 The core makes a new value at each step, and a launch imports some 270 classes of values. attrs compiles source for each of
 them, and makes values in Python. msgspec does both in C. So a class is written for attrs, with `field`, defaults and
-validators, and `attrs.fields` knows it; but it is a struct of msgspec's, unless it is one of the few that cannot be.
-`benchmarks/values.py` shows what that buys. (Before 0.21 of msgspec no validator runs at a change.)
+validators, and `attrs.fields` knows it; but it is a struct of msgspec's. `benchmarks/values.py` shows what that buys.
+(Before 0.21 of msgspec no validator runs at a change.)
 
 The import of attrs alone is a tenth of the imports of a launch. So what a launch imports has `field`, `fields`, `evolve` and
 `define` from here. A type checker takes them for those of attrs, which is imported when somebody asks for its part.
@@ -29,19 +29,16 @@ if TYPE_CHECKING:  # so a type checker knows what is made, and the fields that m
 else:
     evolve = replace
 
-    def frozen(cls: type[Any] | None = None, /, *, eq: bool = True, **options: Any) -> Any:
+    def frozen(cls: type[Any] | None = None, /, *, eq: bool = True, repr: bool = True, kw_only: bool = False) -> Any:
         """Build an immutable class with slots, as `attrs.frozen` does with these options. Its instances are equal, and
-        hash, by the fields that take part in that, and show themselves with the fields that are shown. An option that
-        structs have not (`slots`) has attrs build it: classes can then extend it."""
+        hash, by the fields that take part in that, and show themselves with the fields that are shown."""
 
         def built(given: type[Any]) -> type[Any]:
             if isinstance(given, _StructMeta):
-                raise TypeError(
-                    f"{given.__qualname__}: a value cannot extend another one; build both by frozen(slots=True)"
-                )
-            if not _can_be_struct(given) or not options.keys() <= {"kw_only", "repr"}:
-                return _by_attrs(given, eq=None if eq else False, **options)
-            return _struct(given, eq, **options)
+                raise TypeError(f"{given.__qualname__}: a value cannot extend another one")
+            if not _can_be_struct(given):
+                raise TypeError(f"{given.__qualname__}: attrs.frozen can make this class")
+            return _struct(given, eq, repr, kw_only)
 
         return built if cls is None else built(cls)
 
@@ -152,7 +149,7 @@ class _Attributes:
         return self._attributes
 
 
-def _by_attrs(given: type[Any], **options: Any) -> type[Any]:
+def _by_attrs(given: type[Any]) -> type[Any]:
     """Return the class that attrs makes."""
     import attrs
 
@@ -171,7 +168,7 @@ def _by_attrs(given: type[Any], **options: Any) -> type[Any]:
                 converter=field.converter and _written_in_python(field.converter),
             ),
         )
-    made: type[Any] = attrs.frozen(given, **options)  # noqa: TID251
+    made: type[Any] = attrs.frozen(given)  # noqa: TID251
     return made
 
 

@@ -106,7 +106,7 @@ def inits(path: Path, tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 def fields(path: Path, tree: ast.Module) -> Iterator[tuple[str, int]]:
     for node in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
-        if any(re.match(r"(define|frozen)\b", ast.unparse(each)) for each in node.decorator_list):
+        if any(re.match(r"(attrs\.)?(define|frozen)\b", ast.unparse(each)) for each in node.decorator_list):
             yield f"{name(path)} {node.name}", sum(isinstance(each, ast.AnnAssign) for each in node.body)
 
 

@@ -76,14 +76,14 @@ def with_end(known: Known, state: RendezvousState) -> Known:
     return evolve(known, state=state, restarts=restarts)
 
 
-@frozen(eq=False)
 class _Families(Collector):
     """The metrics of what is known."""
 
-    known: Known
+    def __init__(self, known: Known) -> None:
+        self._known = known
 
     def collect(self) -> Iterator[Metric]:
-        known = self.known
+        known = self._known
         yield GaugeMetricFamily(
             "elastic_store_up", "1 if the job's store answers, else 0.", value=float(known.store_up)
         )

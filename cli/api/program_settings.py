@@ -16,7 +16,6 @@ import click
 from attrs import field
 
 from ...adapters.workers.worker_port import LogsSpecs
-from ...core.values import frozen
 from .. import option, values
 from ..agent_settings import PREFIX_TEMPLATE
 from ..launch import launch as command
@@ -38,7 +37,7 @@ def _with_defaults(cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.
     return [each.evolve(default=defaults[each.name]) if each.default is DEFAULT else each for each in fields]
 
 
-@frozen(kw_only=True, field_transformer=_with_defaults)
+@attrs.frozen(kw_only=True, field_transformer=_with_defaults)  # noqa: TID251  a struct takes no defaults from elsewhere
 class LaunchSettings:
     """One launch. `elastic launch --help` and docs/launch.md explain each field; None is the option left out.
 
