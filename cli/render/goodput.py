@@ -80,10 +80,10 @@ def of_node(goodput: Mapping[tuple[str, str], int]) -> str:
 
 
 def of_job(time: JobTime) -> list[str]:
-    """Return the line of all nodes: "96.1 % training · 1.2 % recomputed · … · lost in all: 3 h 12 min of 128 nodes"; and one
-    that says to what, the dearest first, if anything was lost."""
+    """Return the line of all nodes: "96.1 % training · 1.2 % recomputed · … · lost in all: 3 h 12 min of 128 agents"; and
+    one that says to what, the dearest first, if anything was lost."""
     lost = lost_to(time.shares)
-    in_all = f"lost in all: {span(sum(map(sum, (each.values() for _, each in lost))))} of {count(time.nodes, 'node')}"
+    in_all = f"lost in all: {span(sum(map(sum, (each.values() for _, each in lost))))} of {count(time.nodes, 'agent')}"
     return [f"{_percents(time.shares)} · {in_all}", *([f"lost to {_dearest(lost)}"] if lost else [])]
 
 

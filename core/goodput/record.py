@@ -202,7 +202,7 @@ class JobTime:
 
     shares: Shares = field(factory=dict)
     nodes: int = 0
-    """How many nodes are in it, those that have gone included."""
+    """How many agents are in it, those that have gone included. A host whose agent was killed and came back has had two."""
     ended: frozenset[Node] = frozenset()
     """The nodes whose workers have ended for good."""
 

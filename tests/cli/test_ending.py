@@ -590,7 +590,7 @@ def test_where_the_time_of_all_nodes_went_stands_below_that_of_this_one() -> Non
         failure = "failure 3 min 15 s (3 min 0 s recomputed, 15 s starting)"
         assert render_report(report, ())[-3:] == [
             f"  this node     {shares} of 1 h 1 min",
-            f"  all nodes     {shares} · lost in all: 4 min 0 s of 3 nodes",
+            f"  all nodes     {shares} · lost in all: 4 min 0 s of 3 agents",
             f"                lost to {failure} · first start 30 s (30 s starting) · operator 15 s (15 s stopping)",
         ]
 

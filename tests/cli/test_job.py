@@ -176,7 +176,7 @@ def test_where_the_time_of_all_nodes_went_is_told_with_what_it_was_lost_to() -> 
     }
     job = Job("job", "store", state, times=times)
     assert lines(job, state)[-2:] == [
-        "node time: 98.3 % training · 1.0 % recomputed · 0.7 % starting · lost in all: 5 min 6 s of 4 nodes",
+        "node time: 98.3 % training · 1.0 % recomputed · 0.7 % starting · lost in all: 5 min 6 s of 4 agents",
         "lost to failure 4 min 30 s (3 min 0 s recomputed, 1 min 30 s starting) · loss of nodes 36 s (36 s starting)",
     ]
     told = data(job, state)

@@ -85,7 +85,7 @@ def test_the_time_of_nodes_is_that_of_their_records_and_no_counter_goes_back() -
         ]
     bar = json.loads(shown(looking.history, 0.0, None))["goodput"]
     assert bar["bar"][0] == {"text": "90.0 % running", "share": 0.9, "look": "running"}
-    assert bar["lines"][0].startswith("90.0 % running · 10.0 % waiting · lost in all: 1 s of 1 node")
+    assert bar["lines"][0].startswith("90.0 % running · 10.0 % waiting · lost in all: 1 s of 1 agent")
 
 
 @pytest.mark.parametrize(("scope", "causes"), [("group", [False, True]), ("rank", [True, False])])
