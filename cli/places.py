@@ -150,8 +150,9 @@ def place(options: LaunchOptions, environment: Mapping[str, str], token: Secret 
         return Place(None, None)
     if options.uses_etcd:
         if token:
-            reason = "an etcd's users and certificates decide who may write to it (docs/etcd.md)"
-            say(f"elastic: the store's token makes no difference: {reason}", err=True)
+            reason = "an etcd's users and certificates decide who may write to it"
+            remedy = "write user=NAME,password_file=FILE or cacert=FILE,cert=FILE,key=FILE into --rdzv-conf"
+            say(f"elastic: the store's token makes no difference: {reason}; {remedy}", err=True)
         from .etcd_place import etcd_place  # few jobs have an etcd
 
         return etcd_place(options, environment)

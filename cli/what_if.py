@@ -36,7 +36,7 @@ EPILOG = """\b
   elastic what-if traces/*.ndjson --spares=1 --ttl=2         what it would have been
 \b
 Name the traces of all nodes. What came from outside (failures, losses of nodes, drains) comes again; the core decides anew
-what follows. docs/what-if.md says when not to trust it.
+what follows. What is doubtful, and what is assumed, stands below the table.
 \b
 Exit codes:  0 told · 1 the simulator does not find what was recorded, so it supposes nothing · 2 a file cannot be read,
 the job cannot be run again, or a setting cannot be supposed

@@ -19,8 +19,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click import Context
 
 import elastic
+from elastic.cli.root import root
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -141,6 +143,26 @@ def test_no_message_tells_to_install_a_name_of_an_index_only_extras_that_exist()
     extras = Counter(remedy[1] for remedy in found if remedy)
     assert extras == {"etcd": 1, "gpu": 3, "metrics": 2, "otel": 1, "torch": 1}
     assert extras.keys() <= PROJECT["project"]["optional-dependencies"].keys()
+
+
+PAGE = re.compile(r"\bdocs/|\w\.md\b|\b(?:README|CHANGELOG|ARCHITECTURE)\b")
+"""A page of the repository, which a wheel does not have."""
+
+
+def test_no_message_names_a_page_that_is_not_in_the_wheel() -> None:
+    named = []
+    for path in package_files(ROOT):
+        tree = ast.parse((ROOT / path).read_text())
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        said = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings)
+        named += [(path, text.value) for text in said if isinstance(text.value, str) and PAGE.search(text.value)]
+    assert named == []
+
+
+@pytest.mark.parametrize("command", ["", *root.list_commands(Context(root))])
+def test_no_help_names_a_page_that_is_not_in_the_wheel(command: str) -> None:
+    shown = root.get_command(Context(root), command) if command else root
+    assert shown and PAGE.findall(shown.get_help(Context(shown))) == []
 
 
 def test_the_license_and_the_citation_are_those_of_the_package() -> None:

@@ -228,8 +228,9 @@ def test_a_token_for_an_etcd_makes_no_difference_and_a_line_says_so(
     token.chmod(0o600)
     options = commandlines.options(*ETCD, "--rdzv-endpoint=h1", f"--rdzv-conf=token_file={token}")
     places.place(options, {}, tokens.store_token(options.rdzv_conf, {}))
-    assert capfd.readouterr().err.startswith(
-        "elastic: the store's token makes no difference: an etcd's users and certificates decide "
+    assert capfd.readouterr().err == (
+        "elastic: the store's token makes no difference: an etcd's users and certificates decide who may write to it; "
+        "write user=NAME,password_file=FILE or cacert=FILE,cert=FILE,key=FILE into --rdzv-conf\n"
     )
 
 
