@@ -1,8 +1,9 @@
 """Kill a worker, then a whole node, bring the node back, and watch the training go on: `make demo`.
 
 The demo plays the user and causes the faults. It starts two agents on this machine as a user would on two, reads their
-lines, and measures by its own clock. It knows only the launcher's command line and its lines; the table at the end is what
-it saw. The job is elastic (1 to 2 nodes): the node that is left trains on alone, and takes the other in again.
+lines, and measures by its own clock. It knows only the launcher's command line and its lines. The table at the end is what
+it saw; what `elastic goodput` makes of each job's traces comes after it. The job is elastic (1 to 2 nodes): the node that is
+left trains on alone, and takes the other in again.
 
 A second job runs beside it with neither standbys nor links, off the screen. The same faults happen there. The two jobs take
 turns: while one recovers, the other has no fault.
@@ -127,11 +128,16 @@ class Job:
     changing: threading.Lock = field(factory=threading.Lock)
     is_over: threading.Event = field(factory=threading.Event)
 
+    @property
+    def traces(self) -> Path:
+        return self.directory / "traces"
+
     def start(self, node: str) -> None:
         """Start an agent. Raise DidNotHappen if the job was stopped."""
         own = [f"--node-id={node}", f"--rdzv-conf=is_host={str(node == HOST).lower()}{self.way.conf}"]
         same = ["--nnodes=1:2", *self.way.options, "--max-restarts=3", "--rdzv-id=digits", "--redirects=2"]
-        same += [f"--rdzv-endpoint=localhost:{self.port}", f"--log-dir={self.directory}/logs", os.path.relpath(TRAIN)]
+        same += [f"--rdzv-endpoint=localhost:{self.port}", f"--log-dir={self.directory}/logs"]
+        same += [f"--trace={self.traces}/", os.path.relpath(TRAIN)]
         same += [f"--checkpoint-dir={self.directory}/shared", f"--step-delay={STEP_DELAY_S}", f"--epochs={EPOCHS}"]
         shown = BREAK.join(folded([*own, *(["..."] if self.agents else same)]))
         self.tell(f"$ elastic launch {shown}    # on {node}")
@@ -242,12 +248,27 @@ def play(job: Job) -> list[Row]:
     return rows
 
 
-def played(job: Job) -> list[Row]:
-    """Play the story, and stop its job: the other one needs the machine."""
+def played(job: Job) -> tuple[list[Row], list[str]]:
+    """Play the story, and stop its job: the other one needs the machine. Return its account, too."""
     rows = play(job)
     job.stop()
     job.tell("this job is stopped; the other one plays the story to its end")
-    return rows
+    with job.turn:
+        return rows, account(job.traces)
+
+
+def account(traces: Path) -> list[str]:
+    """Return where the time of a job's nodes went, in the words of `elastic goodput`: its line, and the dearest events.
+
+    Raises DidNotHappen.
+    """
+    command = [sys.executable, "-m", "elastic", "goodput", *sorted(map(str, traces.glob("*.ndjson")))]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+    if ended.returncode:
+        raise DidNotHappen(f"elastic goodput ended with {ended.returncode}: {ended.stderr.strip()}")
+    heads, _, events = ended.stdout.rstrip().split("\n\n")
+    share = " ".join(heads.splitlines()[1].split())
+    return [*(f"  {line}" for line in folded(share.split(" "))), *events.splitlines()]
 
 
 def kill(job: Job, pid: int, what: str) -> float:
@@ -337,12 +358,15 @@ def main() -> int:
             Job(way, Path(tempfile.mkdtemp(prefix="elastic_demo_")), kept_port(stack), began_at + LIMIT_S, shown, turn)
             for way, shown in zip(WAYS, (True, False), strict=True)
         ]
-        rows = demonstrate(jobs)
-    if rows:
+        told = demonstrate(jobs)
+    if told:
         reached = ", ".join(f"{accuracy(job):.1%} {job.way.name}" for job in jobs)
-        print("", *table(rows), f"\n  of the held-out digits recognised: {reached}", sep="\n", flush=True)
+        print("", *table([rows for rows, _ in told]), sep="\n")
+        for job, (_, lines) in zip(jobs, told, strict=True):
+            print(f"\n  where the nodes' time went {job.way.name} (elastic goodput)", *lines, sep="\n")
+        print(f"\n  of the held-out digits recognised: {reached}", flush=True)
     tell(f"all of it in {time.monotonic() - began_at:.0f} s")
-    return 0 if rows else 1
+    return 0 if told else 1
 
 
 def kept_port(stack: ExitStack) -> int:
@@ -353,10 +377,10 @@ def kept_port(stack: ExitStack) -> int:
     return int(holder.getsockname()[1])
 
 
-def demonstrate(jobs: Sequence[Job]) -> list[list[Row]]:
-    """Play the story in these jobs at the same time, and return what was seen in each. If one goes wrong, say how and return
-    nothing."""
-    complaints, rows = ["it was interrupted"], list[list[Row]]()
+def demonstrate(jobs: Sequence[Job]) -> list[tuple[list[Row], list[str]]]:
+    """Play the story in these jobs at the same time, and return what was seen in each, and its account. If one goes wrong,
+    say how and return nothing."""
+    complaints, told = ["it was interrupted"], list[tuple[list[Row], list[str]]]()
     with ThreadPoolExecutor(len(jobs)) as pool:
         stories = [pool.submit(played, job) for job in jobs]
         try:
@@ -367,9 +391,9 @@ def demonstrate(jobs: Sequence[Job]) -> list[list[Row]]:
             for job in jobs:
                 job.stop()
             if not complaints:
-                rows = [story.result() for story in stories]
+                told = [story.result() for story in stories]
                 complaints = [
-                    text for job, seen in zip(jobs, rows, strict=True) for text in complaints_about(job, seen)
+                    text for job, (rows, _) in zip(jobs, told, strict=True) for text in complaints_about(job, rows)
                 ]
             for complaint in complaints:
                 tell(f"FAILED: {complaint}")
@@ -380,7 +404,7 @@ def demonstrate(jobs: Sequence[Job]) -> list[list[Row]]:
                     shutil.rmtree(job.directory)
             for signum, handler in handlers.items():
                 signal.signal(signum, handler)
-    return [] if complaints else rows
+    return [] if complaints else told
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from traced import finished
 
 DEMO = Path(__file__).parents[2] / "examples/digits/demo.py"
 
@@ -59,6 +60,25 @@ def test_the_table_counts_from_the_fault_and_compares_the_two_ways(demo: ModuleT
         "with standbys and links 0.1 s 0.2 s 0.7 s 1".split(),
         "with neither 0.1 s 2.0 s 3.5 s 1".split(),
     ]
+
+
+def test_the_account_of_a_job_is_what_elastic_goodput_says_but_for_its_table(demo: ModuleType, tmp_path: Path) -> None:
+    pair = finished()
+    for agent in (pair.a, pair.b):
+        (tmp_path / f"{agent.name}.ndjson").write_bytes(b"".join(agent.lines))
+    assert demo.account(tmp_path) == [
+        "  30.9 % running · 41.0 % waiting · 22.5 % finished · 3.4 % stopping · 2.2 % starting · lost in all:",
+        "  830 ms of 2 agents",
+        "  at      event                              node time  in which",
+        "  290 ms  failure of rank 1 (b), in round 0  470 ms     390 ms waiting, 60 ms stopping, 20 ms starting",
+        "  0 ms    first start                        360 ms     340 ms waiting, 20 ms starting",
+    ]
+
+
+def test_what_is_no_trace_fails_the_demo_with_the_reason(demo: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text("{}\n")
+    with pytest.raises(demo.DidNotHappen, match=r"elastic goodput ended with 2: .*a\.ndjson"):
+        demo.account(tmp_path)
 
 
 def test_a_job_that_is_over_keeps_nobody_waiting(demo: ModuleType) -> None:
