@@ -43,7 +43,7 @@ LATE_S, RUN_TIMEOUT_S = 0.02, 180.0
 LINKED, UNLINKED = "peer_links=true", "peer_links=false"
 
 Fault = tuple[float, str, int]
-"""When (seconds after the first step), what (worker, kill, start, drain, hang), and which node."""
+"""When (seconds after the first step), what (worker, kill, start, drain, hang, store), and which node."""
 
 
 @frozen
@@ -192,8 +192,11 @@ def run(job: Job, folder: Path) -> Chronicle:
                     for pid in [*descendants(agents[node].pid), agents[node].pid]:
                         with suppress(ProcessLookupError):
                             os.kill(pid, signal.SIGKILL)
+                    mark(node, "killed")
                 case "drain":
                     agents[node].send_signal(signal.SIGUSR1)
+                case "store":
+                    os.kill(helper(agents[node].pid), signal.SIGKILL)
                 case "hang":
                     (folder / "hang").touch()
                 case _:
@@ -226,6 +229,12 @@ def descendants(pid: int) -> list[int]:
         for task in Path(f"/proc/{pid}/task").iterdir():
             children += map(int, (task / "children").read_text().split())
     return [each for child in children for each in (child, *descendants(child))]
+
+
+def helper(agent: int) -> int:
+    """Return the process that serves the store of this agent, which starts another one when it dies."""
+    (served,) = (pid for pid in descendants(agent) if b"store_host.py" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    return served
 
 
 def lost(spent: Mapping[tuple[str, Kind], float]) -> float:
