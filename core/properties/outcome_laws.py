@@ -364,10 +364,7 @@ def _due_for(past: Past, held: Held, edit: Deed, at: float) -> float | None:
             grown = past.seen(_grown, at) - stays if (stays := _stays(held)) else NEVER
             return min(past.seen(_newcomer, at) - _grows_after(held), grown)
         case Evict(nodes) if held.who.node not in nodes and gone(held, at).isdisjoint(nodes):
-            if settings.leased:
-                return _seen_for(held, Fact.DEAD, at)
-            silent = [seen.moved_at for node, seen in held.view.sightings.of.items() if node in nodes]
-            return at - settings.ttl - min(silent, default=NEVER)
+            return _seen_for(held, Fact.DEAD, at)
         case _:
             return None
 

@@ -345,7 +345,7 @@ def advanced(held: Held, round: int, now: float) -> Held:
     """Return my memory after a worker of mine has passed all steps that were reached before, if it is one of my world."""
     mine, advanced_in = held.past.mine, held.past.advanced_in
     advanced_in = mine if mine is not None and mine.round == round else advanced_in
-    return _at(evolve(held, past=evolve(held.past, advanced_in=advanced_in)), now)
+    return evolve(_at(evolve(held, past=evolve(held.past, advanced_in=advanced_in)), now), contact=held.contact)
 
 
 def proposed(held: Held, proposal: Proposal, count: int, sent_at: float, now: float) -> Held:

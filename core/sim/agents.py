@@ -57,7 +57,7 @@ from ..rendezvous import Advance, Errand, Prepared, Request, Seen, Standstill, V
 from ..values import evolve
 from ..world import Notice, Profile, Why
 from . import narration, sometimes
-from .agent_laws import hears
+from .agent_laws import answers, hears
 from .chance import Choose
 from .future import Future
 from .hang_watches import HangWatches
@@ -177,6 +177,8 @@ class Agents:
         before = process.agent
         process.agent, effects = step(before, event, now)
         hears(self.witness.judge.strength, before, event, process.agent, effects)
+        if type(event) is not Acknowledged:
+            answers(self.witness.judge.strength, before, event, process.agent, effects)
         self._records(process, effects, now)
         if type(event) is Acknowledged and len(effects) == 1 and before.group.phase is not Phase.HELD:
             self.steps += 1  # by far the most: a heartbeat only puts off what the timer waits for

@@ -71,11 +71,13 @@ from .kinds import Kind
 from .link_laws import LinkLaws
 from .listening import listens
 from .losses import looked, slept
+from .memory_laws import Remembering
 from .network import Network
 from .process import Hears, Process, Thread
 from .proposals import Proposing
 from .recording import Recording
 from .story import Setting
+from .wait_laws import Waits
 from .witness import Witness
 
 O10 = Law(
@@ -118,10 +120,20 @@ class RendezvousLoops:
     """How much later than at its time a timer passes; nothing: at its time."""
     links: Links = field(init=False)
     proposing: Proposing = field(init=False)
+    remembering: Remembering = field(init=False)
+    waits: Waits = field(init=False)
 
     @proposing.default
     def _by_this_judge(self) -> Proposing:
         return Proposing(self.witness.judge.strength)
+
+    @remembering.default
+    def _by_this_judge_too(self) -> Remembering:
+        return Remembering(self.witness.judge.strength)
+
+    @waits.default
+    def _by_that_judge(self) -> Waits:
+        return Waits(self.witness.judge.strength)
 
     def submit(self, process: Process, *items: Request | Errand | Prepared) -> None:
         """Submit what the agent of this process wants done."""
@@ -168,6 +180,7 @@ class RendezvousLoops:
             self.recording.asked(process, fed, now, ask)
         before, held = was.held, client.held
         changes = held.view.state is not before.view.state
+        self.remembering.takes(was, fed, client, notices, now)
         if notices or changes or was.unanswered != client.unanswered:
             witness.owners.hear(was, client, notices)
         if client.agenda is not was.agenda and not process.launch.operator:
@@ -193,6 +206,8 @@ class RendezvousLoops:
                 self._told(process, notice, now)
             elif not isinstance(notice, Restored) and not process.launch.operator:
                 self.hear(process, notice)
+        if isinstance(ask, Wait) and ask.arm and process.loop.ask is not ask and process.alive:
+            self._arms(process, ask)  # what the owner said since comes second, but the waiter waits all the same
 
     def _told(self, process: Process, told: Told, now: float) -> None:
         handler, answer = told.handler, told.answer
@@ -286,6 +301,8 @@ class RendezvousLoops:
         self.network.ask(process, question)
 
     def _waits(self, process: Process, wait: Wait) -> None:
+        if not process.launch.operator and self.turn is this_turn:
+            self.waits.waits(process.client, wait, process.clock.shows(self.future.now))
         if math.isinf(wait.until):
             operation = process.client.agenda.operation
             assert operation
@@ -296,10 +313,15 @@ class RendezvousLoops:
             late = one(self.choose, self.lags) if self.lags else 0.0
             self.future.at(process.clock.true(wait.until) + late, self._wakes, process, process.loop.timer)
         if wait.arm:
-            if process.waiter.waits:
-                raise Violation("L11", f"{process.name} waits for the next change twice at once")
-            process.waiter.waits = True
-            self.network.watch(process, wait.token, process.clock.shows(self.future.now))
+            self._arms(process, wait)
+        elif not (process.waiter.waits or process.loop.inbox):
+            raise Violation("L11", f"{process.name} waits, and nothing waits for the next change")
+
+    def _arms(self, process: Process, wait: Wait) -> None:
+        if process.waiter.waits:
+            raise Violation("L11", f"{process.name} waits for the next change twice at once")
+        process.waiter.waits = True
+        self.network.watch(process, wait.token, process.clock.shows(self.future.now))
 
     def _wakes(self, process: Process, timer: int) -> None:
         if process.loop.timer != timer or self.network.waits(process, self._wakes, process, timer):

@@ -22,6 +22,7 @@ from . import (
     listening,
     losses,
     lost_worlds,
+    memory_laws,
     overlaps,
     owners,
     proposals,
@@ -31,6 +32,7 @@ from . import (
     run,
     stack_laws,
     traffic,
+    wait_laws,
     witness,
 )
 from .features import PAIRS, features_of
@@ -49,6 +51,7 @@ LAWS = by_number(
             listening,
             losses,
             lost_worlds,
+            memory_laws,
             overlaps,
             owners,
             proposals,
@@ -58,6 +61,7 @@ LAWS = by_number(
             run,
             stack_laws,
             traffic,
+            wait_laws,
             witness,
         ),
     )

@@ -1,5 +1,5 @@
 # a lost register is not restored
-# R12: round 0 was lost, which a#1, b#1 ran: it does not stand again
+# O19: a#1 watch waits until 35.001, and something is due at 5.001 (now 5.001)
 world nodes=2 min=1 max=2
 start a
 start b

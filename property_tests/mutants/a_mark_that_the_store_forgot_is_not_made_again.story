@@ -1,5 +1,5 @@
 # a mark that the store forgot is not made again
-# L2: after 105 s without faults: nobody lives; round 0 complete [a:done b:in]
+# O19: b#1 watch waits until 56611.4, and something is due at 56610.4 (now 56610.4)
 world nodes=2 min=2 max=2 seed=1
 start a
 start b

@@ -1,5 +1,5 @@
 # a newcomer of a later round has waited since an earlier one
-# O4: a#1 ends the round for a newcomer that it has not seen for 1 s
+# L19: a#1 is fed Pushed, and remembers otherwise: spans: {<Fact.NEWCOMER: 'a newcomer waits with its party and there is room'>: (True, 76509.559400403)}, not {<Fact.NEWCOMER: 'a newcomer waits with its party and there is room'>: (True, 76512.614000003)}
 world nodes=4 min=2 seed=3868052652 last_call=0 standbys=0.3
 start a
 outage 1

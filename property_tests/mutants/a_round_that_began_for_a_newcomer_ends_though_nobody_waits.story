@@ -1,5 +1,5 @@
 # a round that began for a newcomer ends though nobody waits
-# O4: b#1 ends the round for a newcomer that it has not seen for 10 s
+# O19: a#1 watch waits until 2.96, and something is due at 3.054 (now 2.06)
 world upscale=0
 start a
 start b

@@ -1,5 +1,5 @@
 # a round that I fled from is not ended
-# L9: no rest 29.00 s after cut-out, start, at most 28.2 s: round 0 complete [a:in]
+# O19: a#1 join waits until 63.002, and something is due at 3.002 (now 3.002)
 world nodes=1 max=1 fence=3
 start a
 cut-out a 2

@@ -1,5 +1,5 @@
 # a spare has an end
-# L11: b reads the register 4 times in a round, in which it was shown 2 versions and prompted 0 times
+# O19: b#1 join waits until 15, and something is due at 15.006 (now 14.008)
 world nodes=2 max=1 join=15
 start a
 start b

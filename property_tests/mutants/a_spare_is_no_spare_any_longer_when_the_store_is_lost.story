@@ -1,5 +1,5 @@
 # a spare is no spare any longer when the store is lost
-# L7: b#1 has waited for 0 s, awake and no spare, and gives up
+# L19: b#1 is fed Shown, and remembers otherwise: spare_at: None, not 30.003000000000004
 world nodes=2 max=1 join=15
 start a
 start b

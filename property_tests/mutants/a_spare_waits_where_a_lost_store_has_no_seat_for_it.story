@@ -1,5 +1,5 @@
 # a spare waits where a lost store has no seat for it
-# R12: round 0 was lost while b was well: it has no seat
+# O19: b#1 join waits until 61.003, and something is due at 1.003 (now 1.003)
 world nodes=2 max=1
 start a
 start b

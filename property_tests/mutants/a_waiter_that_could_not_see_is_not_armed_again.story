@@ -1,5 +1,5 @@
 # a waiter that could not see is not armed again
-# S9 strong: workers of a#1 still run in round 2 while those of c#1 start in 3
+# L11: a waits, and nothing waits for the next change
 world fence=3
 start a
 start b

@@ -1,5 +1,5 @@
 # a waiter that has told is not armed again
-# R12: round 0 was lost, which a#1 ran: it does not stand again
+# L11: a waits, and nothing waits for the next change
 world nodes=2 max=2
 start a
 pass 5

@@ -1,5 +1,5 @@
 # a world of another life is never over
-# S18: a#1 runs round 0 of another life for 11.00 s, at most 9.2 s
+# O19: a#1 watch waits until inf, and something is due at 24.56 (now 24.56)
 world nodes=2 max=2
 start a
 start b

@@ -1,5 +1,5 @@
 # goes on before it has restored
-# L11: a reads heartbeats 5 times in a round, in which it was shown 2 versions and prompted 0 times
+# O19: a#1 watch waits until 1.006, and something is due at 1.001 (now 1.001)
 world nodes=2 max=2
 start a
 start b

@@ -1,5 +1,5 @@
 # gone nodes do no chores
-# L10: f#1 died 14.00 s ago: round 0 complete [f:in a:gone]
+# O19: a#1 watch waits until 10.004, and something is due at 9.006 (now 9.006)
 world nodes=6 max=2 barrier=2
 start f
 pass 1

@@ -1,5 +1,5 @@
 # heartbeats are read twice as often
-# L11: a reads heartbeats 6 times in a round, in which it was shown 2 versions and prompted 0 times
+# O19: a#1 watch waits until 0.506, and something is due at 1.006 (now 0.008)
 world nodes=2 max=2
 start a
 start b

@@ -1,5 +1,5 @@
 # heartbeats beside another life make nobody look
-# L11: a reads heartbeats 5 times in a round, in which it was shown 2 versions and prompted 0 times
+# L19: a#1 is fed Heartbeats, and remembers otherwise: unsure_at: None, not 1.0080000029999998
 world nodes=2 max=1
 start a
 start b

@@ -1,3 +1,3 @@
 # last call never
-# L9: no rest 18.00 s after start, at most 17.6 s: round 0 open [a:in]
+# O19: a#1 join waits until 60, and something is due at 2.004 (now 0.004)
 world nodes=2 max=2

@@ -1,5 +1,5 @@
 # no round grows old
-# L2: after 117 s without faults: nobody lives; round 1 complete [a:in b#2:in]
+# O19: b#2 watch waits until 12.004, and something is due at 11.908 (now 11.006)
 world attempts=3 min=2 max=2 give_up=4
 start a
 start b

@@ -1,5 +1,5 @@
 # no world is remembered as run
-# S17: the workers of a#1 start twice in round 0
+# L19: a#1 is fed Shown, and remembers otherwise: ran: frozenset(), not {WorldId(life=Life(nonce='a@0', epoch=1), round=0)}
 world nodes=1 max=1 fence=3
 start a
 pass 1

@@ -1,5 +1,5 @@
 # nobody is evicted while a round is open
-# L10: b#1 died 14.00 s ago: round 0 complete [b:in a:waiting]
+# O19: a#1 join waits until 8.004, and something is due at 7.006 (now 7.006)
 world max=1
 start b
 pass 1

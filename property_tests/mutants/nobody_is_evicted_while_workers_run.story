@@ -1,5 +1,5 @@
 # nobody is evicted while workers run
-# L10: b#1 died 14.00 s ago: round 0 complete [b:in a:done]
+# O19: a#1 watch waits until 8.004, and something is due at 7.006 (now 7.006)
 world nodes=2 max=2
 start b
 pass 1

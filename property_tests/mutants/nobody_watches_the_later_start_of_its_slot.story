@@ -1,5 +1,5 @@
 # nobody watches the later start of its slot
-# L2: a#0 has found no world, but all has been well for long
+# O19: a#0 join waits until 60, and something is due at 0.004 (now 0.004)
 world nodes=2 max=1
 start a
 start-back a

@@ -1,5 +1,5 @@
 # notice in the register is not heard
-# L9: no rest 23.00 s after notice, start, at most 22.6 s: round 0 complete [b:leaving a:in]
+# O20: b#1 is shown the notices [Notice(deadline_s=1.0, source='a test')], and tells its group of []
 world nodes=2 max=2 seed=5
 start a
 start b

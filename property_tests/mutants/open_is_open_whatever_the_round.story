@@ -1,5 +1,5 @@
 # open is open whatever the round
-# O4: b#1 waits no longer for the expected, 0.696 s after it saw the round
+# L19: b#1 is fed Shown, and remembers otherwise: spans: {<Fact.OPEN: 'the round is open'>: (True, 0.004), <Fact.QUORUM: 'the open round has its minimum'>: ((1, 6), 8.108000203)}, not {<Fact.OPEN: 'the round is open'>: (True, 8.108000203), <Fact.QUORUM: 'the open round has its minimum'>: ((1, 6), 8.108000203)}
 world nodes=4 max=4 fence=3
 start a
 start b

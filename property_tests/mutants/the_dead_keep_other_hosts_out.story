@@ -1,5 +1,5 @@
 # the dead keep other hosts out
-# L2: after 105 s without faults: a#10 (joining); round 0 complete [b:in]
+# O19: a#1 join waits until 8.002, and something is due at 7.004 (now 7.004)
 world nodes=2 max=1
 start-local b
 pass 1

@@ -1,5 +1,5 @@
 # the dead keep their seats beside a drained member
-# L10: c#1 died 55.00 s ago: round 0 complete [a:in b:in c:in d:in]
+# O19: a#1 watch waits until 46513, and something is due at 46512 (now 46512)
 world nodes=4 min=1 max=4 seed=6
 start a
 start b

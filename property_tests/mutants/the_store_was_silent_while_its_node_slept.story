@@ -1,5 +1,5 @@
 # the store was silent while its node slept
-# L7: a#1 has waited for 0 s, awake and no spare, and gives up
+# L19: a#1 is fed Woke, and remembers otherwise: silent_since: 0.002, not None
 world nodes=1 max=1 join=15
 start a
 outage 10

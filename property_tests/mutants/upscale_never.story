@@ -1,5 +1,5 @@
 # upscale never
-# L9: no rest 17.00 s after start, at most 16.3 s: round 0 complete [a:in b:in c:waiting d:waiting]
+# O19: a#1 watch waits until 2.007, and something is due at 2.004 (now 1.009)
 world nodes=4 last_call=0.5
 start a
 start b

@@ -1,5 +1,5 @@
 # what a sleeper waits for has lasted while it slept
-# O4: a#1 ends the last call 0.002 s after it saw the quorum
+# L19: a#1 is fed Woke, and remembers otherwise: spans: {<Fact.OPEN: 'the round is open'>: (0, 0.004), <Fact.QUORUM: 'the open round has its minimum'>: ((0, 1), 0.004)}, not {}
 world nodes=2 max=2
 start a
 pass 1

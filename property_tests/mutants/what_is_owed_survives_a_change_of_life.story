@@ -1,5 +1,5 @@
 # what is owed survives a change of life
-# L11: c#1 writes 6 versions in round 3
+# L19: c#1 is fed Shown, and remembers otherwise: owed: Token(life=Life(nonce='a@0', epoch=1), version=10), not None
 world seed=1 last_call=0.5
 start a
 start b

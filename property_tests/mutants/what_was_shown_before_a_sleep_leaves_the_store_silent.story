@@ -1,5 +1,5 @@
 # what was shown before a sleep leaves the store silent
-# L7: b#1 is a spare, and gives up
+# L19: b#1 is fed Pushed, and remembers otherwise: silent_since: 10.0, not None
 world max=1 join=15
 start a
 start b

@@ -1,5 +1,5 @@
 # who is set aside never comes back
-# L2: after 121 s without faults: b (joining); round 1 complete [a:in b:aside]
+# O19: b#1 join waits until 10.006, and something is due at 9.01 (now 9.01)
 world nodes=2 max=2 node_failures=1
 start a
 start b

@@ -37,7 +37,7 @@ from elastic.core.rendezvous import (
 )
 from elastic.core.rendezvous.codec import decode, encode
 from elastic.core.rendezvous.explain import explain
-from elastic.core.rendezvous.memory import advanced
+from elastic.core.rendezvous.memory import advanced, silent
 from elastic.core.rendezvous.state import FRUITLESS_MAX
 from elastic.core.world import Ending, Notice, Verdict, Why
 
@@ -240,6 +240,11 @@ def test_a_member_whose_worker_is_ahead_of_all_steps_before_its_world_says_so_at
         held = advanced(holding(who, state, SPANS, ran=1), 1, 10.0)
         assert action(watch, held, due) == Proceed(1)
         assert who == "a" or action(watch, held, 10.5) == Sync(due)
+
+
+def test_a_worker_that_is_ahead_is_no_answer_of_a_silent_store() -> None:
+    held = silent(holding("a", circles(1), SPANS, ran=1), 9.0)
+    assert advanced(held, 1, 10.0).contact.silent_since == 9.0
 
 
 def test_a_worker_of_another_round_says_nothing_of_this_one() -> None:

@@ -1,4 +1,4 @@
-"""The law of what an agent keeps in mind (L18) finds an agent that forgets something, or makes it up."""
+"""The laws of agents find one that forgets something, or makes it up (L18), and one that tells or answers wrongly (O20)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 from attrs import evolve
-from groups import ALONE, beat, closed, exited, ready, world
-from worlds import LIFE, holding, node, running
+from groups import ALONE, beat, closed, exited, ready, refused, world
+from worlds import LIFE, but, edited, holding, node, running
 
 from elastic.core.agent import (
     Acknowledged,
@@ -19,20 +19,26 @@ from elastic.core.agent import (
     FollowWorkers,
     Hear,
     Queried,
+    Reply,
+    Report,
     Rest,
     Settled,
     Stands,
+    Stepped,
     begin,
     step,
 )
 from elastic.core.group import Group, Settings
-from elastic.core.group.state import Signalled
+from elastic.core.group.state import Checked, Closed, Gone, Reaped, Signalled
 from elastic.core.properties.law import Strength
-from elastic.core.rendezvous import Seen, StoreBack, StoreSilent, Told, linger
+from elastic.core.rendezvous import Close, Drain, End, Fail, Raise, Seen, StoreBack, StoreSilent, Told, linger
+from elastic.core.rendezvous import Over as RoundOver
 from elastic.core.rendezvous import Settled as Done
-from elastic.core.sim.agent_laws import hears
+from elastic.core.rendezvous.handlers import done, drain, end, join, leave, watch
+from elastic.core.sim import agent_laws
+from elastic.core.sim.agent_laws import answers, hears
 from elastic.core.violation import Violation
-from elastic.core.world import Life
+from elastic.core.world import Ending, Life, Notice, Verdict, Why
 
 SEEN, SILENT, BACK = Seen(running(), 1.0), StoreSilent("no answer", 2.0), StoreBack(3.0)
 OPEN = Seen(evolve(running(), complete=False, round=1), 2.0)
@@ -179,3 +185,95 @@ def test_the_law_is_armed_by_what_changes_what_an_agent_knows(before: Agent, eve
     strength = Strength()
     hears(strength, before, event, *step(before, event, 1.0))
     assert bool(strength.armed["L18"]) is is_armed
+
+
+# --- what it makes of questions and answers
+
+RAN = holding("a", running(), ran=0)
+FAILED_JOB = Verdict(Ending.FAILED, 0, node("b"), Why.FAILED)
+CANCELLED = Verdict(Ending.CANCELLED, 0, node("b"), Why.ASKED)
+SUCCESS = Verdict(Ending.SUCCEEDED, 0, node("b"), Why.DONE)
+NOTED = edited(running(), "a", Drain(node("a"), Notice(60.0, "a test")))
+ENDED = edited(running(), "b", End(0, Why.FAILED))
+NO_PART = but(RAN, state=None, ran=frozenset())
+
+
+def answered(before: Agent, event: Event, **lie: Any) -> bool:
+    """Return True if the law finds an agent that hears this."""
+    after, effects = step(before, event, 1.0)
+    try:
+        answers(Strength(), before, event, evolve(after, **lie), tuple(lie.get("effects", effects)))
+    except Violation as violation:
+        return violation.number == "O20"
+    return False
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        (agent(), Told(join, running().world, RAN)),
+        (agent(), Told(watch, RoundOver(0, None), RAN)),
+        (agent(), Told(watch, RoundOver(0, ENDED.ended), but(RAN, state=ENDED))),
+        (agent(), Told(watch, FAILED_JOB, RAN)),
+        (agent(), Told(join, Raise(Fail(Why.CLOSED, SUCCESS)), RAN)),
+        (agent(), Told(join, Raise(Fail(Why.CLOSED, SUCCESS)), NO_PART)),
+        (agent(), Told(join, Raise(Fail(Why.UNFIT), "broken"), RAN)),
+        (agent(), Told(join, Raise(Fail(Why.TIMEOUT)), RAN)),
+        (agent(), Told(end, Done(), RAN)),
+        (agent(), Told(end, Done(), but(RAN, state=ENDED))),
+        (agent(), Told(end, Done(), but(RAN, state=edited(ENDED, "b", Close(CANCELLED))))),
+        (agent(), Told(end, Done(), NO_PART)),
+        (agent(), Told(leave, Done(), RAN)),
+        (agent(), Told(done, Done(), RAN)),
+        (agent(), Told(drain, Done(), RAN)),
+        (agent(), LINGERED),
+        (agent(Signalled(15, 1.0), Signalled(15, 1.0), exited(0, -9), exited(1, -9)), Told(leave, Done(), RAN)),
+    ],
+)
+def test_an_agent_tells_its_group_what_its_rendezvous_answers(before: Agent, told: Told) -> None:
+    assert not answered(before, told)
+    _, effects = step(before, told, 1.0)
+    others = tuple(each for each in effects if not isinstance(each, Stepped))
+    wrong = Stepped(Gone(1.0) if told.handler is not leave else Checked(True, "", 1.0), before.group, before.group, ())
+    if told.handler is not linger:
+        with pytest.raises(Violation, match="O20"):
+            answers(Strength(), before, told, before, (wrong, *others))
+
+
+def test_an_agent_tells_its_group_a_notice_that_it_does_not_know() -> None:
+    for before in (agent(), agent(SEEN)):
+        assert not answered(before, Seen(NOTED, 1.0))
+        with pytest.raises(Violation, match="O20"):
+            answers(Strength(), before, Seen(NOTED, 1.0), before, ())
+    knows = agent(Seen(NOTED, 1.0))
+    assert not answered(knows, Seen(evolve(NOTED, version=99), 1.0)) and not answered(knows, OPEN)
+
+
+def test_an_agent_that_answers_wrongly_to_a_query_or_a_hang_watch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    for event, before, makes in (
+        (SEEN, agent(), lambda agent, event, now: (agent, (Reply(None),) if isinstance(event, Queried) else ())),
+        (SEEN, agent(), lambda agent, event, now: (agent, ())),
+        (SEEN, agent(), lambda agent, event, now: (agent, (Reply(None),) * (event.round == 0))),
+        (FAILED, agent(), lambda agent, event, now: (agent, (Report(None),))),
+    ):
+        after, effects = step(before, event, 1.0)
+        answers(Strength(), before, event, after, effects)
+        with monkeypatch.context() as patched:
+            patched.setattr(agent_laws, "step", makes)
+            with pytest.raises(Violation, match="O20"):
+                answers(Strength(), before, event, after, effects)
+
+
+def test_at_its_end_an_agent_waits_for_whom_and_what_it_is_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = agent(SEEN, Closed(FAILED_JOB, 1.0), exited(0, -15))
+    before = step(before, exited(1, -15), 1.0)[0]
+    after, effects = step(before, Reaped(1.0), 1.0)
+    assert after.outcome == FAILED_JOB
+    answers(Strength(), before, Reaped(1.0), after, effects)
+    for name, lie in (("awaited", (node("z"),)), ("is_hurried", True)):
+        with monkeypatch.context() as patched:
+            patched.setattr(agent_laws, name, lambda agent, lie=lie: lie)
+            with pytest.raises(Violation, match="O20"):
+                answers(Strength(), before, Reaped(1.0), after, effects)
+    joins, _ = begin(Agent(Group(node("a"))), 0.0)
+    assert not answered(joins, refused(Why.UNCONFIRMED))

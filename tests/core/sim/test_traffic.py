@@ -141,3 +141,10 @@ def test_L11_a_waiter_waits_for_one_change_at_a_time() -> None:
     a.client = evolve(a.client, armed=False)
     with pytest.raises(Violation, match="L11: a waits for the next change twice at once"):
         then(made, "pass 2")
+
+
+def test_L11_a_node_that_waits_has_a_waiter() -> None:
+    made = both_running()
+    at(made, "a").waiter.waits = False
+    with pytest.raises(Violation, match="L11: a waits, and nothing waits for the next change"):
+        then(made, "pass 2")

@@ -1,0 +1,3 @@
+# a query is answered again and again
+# O20: a#1 answers a query twice
+world nodes=1 max=1
