@@ -91,16 +91,20 @@ def goodput(files: tuple[str, ...], as_json: bool, svg: str | None) -> int:
         agents = [agent for path in files for agent in _agents(path, found, read)]
     whole = reduce(added, (booked(each.entries, each.shift) for each in agents), Book())
     hosts = {each.header.node: each.header.host for each in agents}
+    ids = {each.header.node: each.header.run_id for each in agents}
     if svg:
         those = f"{count(len([job for job in jobs(whole) if job]), 'job')}; name those of one"
         title = f"goodput: {count(len(agents), 'agent')}"
         draw(svg, jobs(whole), those, lambda _: bars([(each.shift, each.entries) for each in agents], whole, title))
     if as_json:
         of_nodes = {each.header.node: _agent_data(each) for each in agents}
-        told = [job_data(job, of_job(whole, job), names(hosts), of_nodes) for job in jobs(whole)]
+        books = {job: of_job(whole, job) for job in jobs(whole)}
+        told = [
+            {"run_id": _run_id(book, ids), **job_data(job, book, names(hosts), of_nodes)} for job, book in books.items()
+        ]
         say_data({"format": FORMAT, "jobs": told})
     else:
-        say(*_lines(whole, hosts, len(found) - len(agents)), *_missing(files))
+        say(*_lines(whole, hosts, ids, len(found) - len(agents)), *_missing(files))
     return SUCCEEDED
 
 
@@ -156,15 +160,22 @@ def _entries(path: str, read: Reading) -> Iterator[Header | Step | None]:
 # --- what is told
 
 
-def _lines(whole: Book, hosts: Mapping[Node, str], ranks: int) -> Iterator[str]:
+def _run_id(book: Book, ids: Mapping[Node, str]) -> str:
+    """Return the name that its user gave this job; empty if no trace tells."""
+    return next(filter(None, (ids[node] for node in sorted({share.node for share in book.shares}))), "")
+
+
+def _lines(whole: Book, hosts: Mapping[Node, str], ids: Mapping[Node, str], ranks: int) -> Iterator[str]:
     of = jobs(whole)
     met = [job for job in of if job]
     without = f" ({count(ranks, 'trace')} of ranks left out)" if ranks else ""
     yield f"elastic  {count(len(hosts), 'agent')}, {count(len(met), 'job')}{without}"
     for job in met or of:
+        book = of_job(whole, job)
         if len(met) > 1:
-            yield from ("", f"  job {job}")
-        yield from rendered(of_job(whole, job), names(hosts))
+            run_id = _run_id(book, ids)
+            yield from ("", f"  job {run_id} ({job})" if run_id else f"  job {job}")
+        yield from rendered(book, names(hosts))
     if alone := hosts.keys() - whole.meetings.keys():
         spent = span(sum(spent for share, spent in whole.shares.items() if share.node in alone))
         where = "in none of these" if len(met) > 1 else "counted above"

@@ -414,14 +414,14 @@ def _relay(connection: AgentConnection, evictions: Evictions, settings: LaunchSe
         return None
 
 
-def _trace(path: str | None, is_alone: bool, is_first: bool) -> Trace:
+def _trace(path: str | None, is_alone: bool, is_first: bool, run_id: str) -> Trace:
     """Return the trace of an agent. The time of the first one begins with its program, if that runs nothing else."""
     began_at = main.began_at if is_alone and is_first else None
     if path is None:
         return NoTrace(began_at)
     from ..adapters.report.trace_file import TraceFile  # brings the codec, which an agent alone does without
 
-    return TraceFile(path, began_at=began_at)
+    return TraceFile(path, began_at=began_at, run_id=run_id)
 
 
 Ran: TypeAlias = tuple[Result, str | None, float | None]
@@ -432,13 +432,13 @@ def _made(
     settings: LaunchSettings,
     clock: Clock,
     observer: Observer,
-    trace: Callable[[bool], Trace],
+    trace: Callable[[bool, str], Trace],
     parts: tuple[Any, ...],
     handle: Handle | None,
     backend: Backend,
     node: Node | None = None,
 ) -> Agent:
-    agent = Agent(settings, backend, clock, observer, trace(node is None), *(*parts, node))
+    agent = Agent(settings, backend, clock, observer, trace(node is None, settings.run_id), *(*parts, node))
     if handle:
         handle.stops_by(agent.stop)
     return agent

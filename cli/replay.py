@@ -229,6 +229,7 @@ def _job_data(job: _Judged) -> Any:
     history, violation = job.history, job.violation
     return {
         "job": history.job,
+        "run_id": history.runs[0].trace.header.run_id,
         "of": _who(history),
         "versions": len(history.states),
         "missing": list(history.missing),

@@ -62,6 +62,7 @@ class TraceFile:
         pause_s: float = 0.0,
         part_bytes: int = _PART_BYTES,
         began_at: float | None = None,
+        run_id: str = "",
     ) -> None:
         """`pause_s`: steps are written when none has been taken for this long, and those who take them have no hurry.
         `began_at`: when the agent's program began, which is the time of the header; None: with the trace."""
@@ -72,6 +73,7 @@ class TraceFile:
         self._queue_max = queue_max
         self._part_bytes = part_bytes
         self._began_at = began_at
+        self._run_id = run_id
         self._header: Header | None = None
         self._file: _Parts | None = None
         self._awaits_disk = False
@@ -86,7 +88,7 @@ class TraceFile:
         self, held: Held, settings: group.Settings, clock: Clock, lost: Callable[[TraceLost | Remark], None]
     ) -> float:
         self._lost = lost
-        self._header = _header(held, Working(settings), clock, self._began_at)
+        self._header = _header(held, Working(settings), clock, self._began_at, self._run_id)
         self._awaits_disk = True  # before the disk may answer
         try:
             error = once(self._failure, late=self._answered)
@@ -200,12 +202,14 @@ def _refusal(error: OSError) -> str:
     return f"{why(error)}; name a file that can be written to"
 
 
-def _header(held: Held, machine: Working | Calling, clock: Clock, began_at: float | None = None) -> Header:
+def _header(
+    held: Held, machine: Working | Calling, clock: Clock, began_at: float | None = None, run_id: str = ""
+) -> Header:
     wall, now = clock.wall(), clock.now()
     before_s = 0.0 if began_at is None else max(now - began_at, 0.0)
     times = wall - before_s, now - before_s
     who, host = held.who, os.uname().nodename
-    return Header(NAME, FORMAT, who.node, host, boot(), *times, who.profile, who.nonce, who.settings, machine)
+    return Header(NAME, FORMAT, who.node, host, boot(), *times, who.profile, who.nonce, who.settings, machine, run_id)
 
 
 def _place(path: str, header: Header) -> str:

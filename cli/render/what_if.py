@@ -22,7 +22,7 @@ def rendered(replayed: Forecast, supposed: Forecast | None) -> Iterator[str]:
     """Yield the lines that people read: what was recorded, replayed and supposed, by bucket and cause."""
     chronicle = replayed.chronicle
     nodes, runs = count(len(chronicle.slots), "node"), count(len(replayed.played), "run")
-    yield f"elastic  job {printable(chronicle.job)} of {nodes}, {runs} of it"
+    yield f"elastic  job {printable(chronicle.run_id or chronicle.job)} of {nodes}, {runs} of it"
     yield ""
     head = ("bucket", "cause", "recorded", "replayed", *(("supposed",) if supposed else ()))
     columns = (replayed, supposed) if supposed else (replayed,)
@@ -148,6 +148,7 @@ def job_data(replayed: Forecast, supposed: Forecast | None, follows: Follows) ->
     return {
         "format": FORMAT,
         "job": chronicle.job,
+        "run_id": chronicle.run_id,
         "follows": follows.value,
         "runs": len(replayed.played),
         "off": replayed.off if math.isfinite(replayed.off) else None,

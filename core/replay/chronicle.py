@@ -254,6 +254,8 @@ class Chronicle:
     """Bucket and kind of cause -> the microseconds of all nodes."""
     ends: tuple[Kind, ...]
     """Why each round ended, in order."""
+    run_id: str = ""
+    """The name that the job's user gave it; empty where no trace tells."""
 
     @property
     def has_succeeded(self) -> bool:
@@ -309,6 +311,7 @@ def told_of(streams: Iterable[tuple[Header, Iterable[Step]]]) -> Chronicle:
         _timing(agents),
         by_kind(book),
         round_ends(book, met[0]),
+        first.run_id,
     )
 
 

@@ -62,6 +62,8 @@ class Header:
     nonce: Life
     rendezvous: Settings
     machine: Working | Calling
+    run_id: str = ""
+    """The name that its job's user gave the job; empty where nobody told it, as of ranks."""
 
 
 @frozen

@@ -174,6 +174,16 @@ def test_several_jobs_are_told_one_after_the_other(goodput: Goodput, tmp_path: P
     assert [(job["job"], len(job["nodes"])) for job in told] == [("", 1), ("by a", 2), ("by c", 2)]
 
 
+def test_jobs_are_named_as_their_users_named_them(goodput: Goodput, tmp_path: Path) -> None:
+    one, other = started(), another()
+    one.a.run_id, one.b.run_id = "train42", "train42"
+    files = written(tmp_path, one.a, one.b, other.a, other.b)
+    shown = [line for line in goodput(*files)[1].splitlines() if line.startswith("  job ")]
+    assert shown == ["  job train42 (by a)", "  job by c"]
+    told = json.loads(goodput("--json", *files)[1])["jobs"]
+    assert [(job["job"], job["run_id"]) for job in told] == [("by a", "train42"), ("by c", "")]
+
+
 def another() -> Pair:
     """Return a pair of nodes of another job."""
     shared = Shared()

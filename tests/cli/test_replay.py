@@ -153,12 +153,14 @@ def test_times_of_several_hosts_are_marked_as_wall_clock_times(replay: Replay, t
 
 def test_json_has_the_same_and_more(replay: Replay, tmp_path: Path) -> None:
     pair = finished()
+    pair.a.run_id = "train42"
     code, text = replay("--json", *written(tmp_path, pair.a, pair.b))
     data: Any = json.loads(text)
     assert code == SUCCEEDED
     assert [trace["node"] for trace in data["traces"]] == ["a#1", "b#1"]
     assert {(trace["cut"], trace["ended"], trace["differs"]) for trace in data["traces"]} == {(False, True, None)}
     (job,) = data["jobs"]
+    assert job["run_id"] == "train42"
     assert (job["versions"], job["missing"], job["violation"]) == (7, [], None)
     assert [(round["number"], round["why"]) for round in job["rounds"]] == [(0, "failed"), (1, "done")]
     assert [(each["ended"], each["began"], each["event"]["is"]) for each in job["recoveries"]] == [(0, 1, "exited")]

@@ -59,6 +59,14 @@ def test_a_recorded_job_stands_beside_the_same_job_run_again(what_if: WhatIf, fi
     assert rows[-1].startswith("  assumed    each of 1 failure of a worker comes again at its time")
 
 
+def test_a_job_is_named_as_its_user_named_it(what_if: WhatIf, tmp_path: Path) -> None:
+    files = [written(tmp_path, evolve(each, header=evolve(each.header, run_id="train42"))) for each in TRACES]
+    code, text = what_if(*files, "--seeds=1")
+    assert (code, text.splitlines()[0]) == (SUCCEEDED, "elastic  job train42 of 2 nodes, 1 run of it")
+    data = json.loads(what_if(*files, "--seeds=1", "--json")[1])
+    assert data["run_id"] == "train42" != data["job"]
+
+
 def test_what_is_supposed_stands_beside_both(what_if: WhatIf, files: Sequence[Path]) -> None:
     code, text = what_if(*files, "--seeds=2", "--max-restarts=0", "--follows=program")
     assert code == SUCCEEDED

@@ -53,9 +53,10 @@ def test_the_steps_that_a_killed_worker_cost_can_be_counted_from_the_traces(laun
 
 
 def test_a_script_that_says_nothing_has_its_life_in_the_trace(launch: Launcher) -> None:
-    launched = launch("--no-python", "true")
+    launched = launch("--rdzv-id=train42", "--no-python", "true")
     assert launched.ends().code == 0
     (run,) = replays(launch.traces)
+    assert run.trace.header.run_id == "train42"
     (work,) = (step for step in run.trace.steps if isinstance(step, Worked))
     assert (work.round, work.rank, work.first, work.step, work.spans) == (0, 0, None, None, ())
     assert work.began_at < work.ended_at <= work.at

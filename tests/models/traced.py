@@ -109,6 +109,7 @@ class Party:
     client: Client = field(init=False)
     ask: Ask = Idle()
     began_at: float = 0.0
+    run_id: str = ""
     nonce: Life = field(init=False)
     """That it was born with."""
 
@@ -154,6 +155,7 @@ class Party:
             self.nonce,
             self.settings,
             self.machine,
+            self.run_id,
         )
 
     @property

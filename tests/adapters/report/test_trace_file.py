@@ -80,6 +80,15 @@ def test_the_time_of_an_agent_begins_with_its_program(tmp_path: Path, lost: Simp
     assert NoTrace().begin(HELD, group.Settings(), CLOCK, lost.put) > program_at + 3.0
 
 
+def test_the_header_has_the_run_id_that_the_user_gave(tmp_path: Path, lost: SimpleQueue[TraceLost | Remark]) -> None:
+    for run_id in ("train42", ""):
+        made = TraceFile(str(tmp_path / f"t{run_id}"), run_id=run_id)
+        made.begin(HELD, group.Settings(), CLOCK, lost.put)
+        made.end()
+        (trace,) = read(tmp_path / f"t{run_id}")
+        assert trace.header.run_id == run_id
+
+
 def call_begun(path: Path | str, lost: SimpleQueue[TraceLost | Remark]) -> TraceFile:
     made = TraceFile(f"{path}/")
     made.begin_call(HELD, Call(token=7), CLOCK, lost.put)
