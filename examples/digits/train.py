@@ -13,6 +13,7 @@ The checkpoint directory must be the same for all ranks (one machine, or a share
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import random
 import time
@@ -35,6 +36,7 @@ LEARNING_RATE = 1e-2  # at the start; falls evenly to 0
 
 
 def main() -> None:
+    gc.freeze()  # at an exit Python looks through all that was imported: a second, in which a recovery waits
     options = parse_options()
     torch.set_num_threads(1)  # so that sums are made in one order
     dist.init_process_group("gloo")
