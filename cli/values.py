@@ -426,8 +426,10 @@ def _absolute(path: str) -> str:
 
 
 def report_file(text: str) -> str:
-    """Read the name of a new file, or of a report."""
-    return _new_or(new_file(text), _REPORT, "report")
+    """Read the name of a new file, of a report, or of what is written into and keeps what it has, such as /dev/stdout."""
+    from ..adapters.report.launch_report import keeps_its_place  # a launch has it, the other commands need it not
+
+    return text if keeps_its_place(new_file(text)) else _new_or(text, _REPORT, "report")
 
 
 def trace_file(text: str) -> str:

@@ -388,7 +388,7 @@ def write_report(path: str, report: Report) -> None:
 def write_whole(path: str, text: str) -> None:
     """Write a file whole or not at all, and through no link that somebody else has put beside it. A pipe, a device and this
     process's own output keep their place: the text is written into them. Raises OSError."""
-    if _keeps_its_place(path):
+    if keeps_its_place(path):
         into = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         os.set_blocking(into, True)  # only the open waits for nobody
         with open(into, "w", encoding="utf-8") as file:
@@ -406,7 +406,8 @@ def write_whole(path: str, text: str) -> None:
         raise
 
 
-def _keeps_its_place(path: str) -> bool:
+def keeps_its_place(path: str) -> bool:
+    """Return True for a pipe, a device, and this process's own output: a report is written into it, and replaces nothing."""
     if os.path.isfile(path):
         return os.path.realpath(path) in map(os.path.realpath, ("/proc/self/fd/1", "/proc/self/fd/2"))
     return os.path.exists(path) and not os.path.isdir(path)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -469,6 +472,16 @@ def test_each_option_takes_the_file_that_it_wrote(capfd: pytest.CaptureFixture[s
         for _ in range(2):
             assert run([command, trace, f"--picture={tmp_path}/{command}.svg"]) == 0, capfd.readouterr().err
     assert run(job) == 0, capfd.readouterr().err
+
+
+def test_a_report_goes_to_the_end_of_an_output_that_has_lines_already(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("before\n")
+    command = [sys.executable, "-m", "elastic", "launch", "--report=/dev/stdout", "--status=off", "--no-python", "true"]
+    with log.open("a") as output:
+        subprocess.run(command, check=True, stdout=output)
+    before, _, report = log.read_text().partition("\n")
+    assert before == "before" and json.loads(report)["ending"]["state"] == "succeeded"
 
 
 def test_a_filter_of_absent_ranks_makes_no_difference_and_a_line_says_so(capfd: pytest.CaptureFixture[str]) -> None:
