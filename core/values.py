@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -173,13 +174,13 @@ def _by_attrs(given: type[Any]) -> type[Any]:
 
 
 def _written_in_python(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the converter as a function of Python's. attrs reads its signature, and that of a C function is text to parse:
-    two threads that parse at once fail on Python 3.11, if the collector runs Python code meanwhile."""
+    """Return the converter, or a function of Python's that calls it. attrs reads its signature, and that of a C function is
+    text to parse: two threads that parse at once fail on Python 3.11, if the collector runs Python code meanwhile."""
 
     def converted(value: Any) -> Any:
         return convert(value)
 
-    return converted
+    return convert if isinstance(convert, FunctionType) else converted
 
 
 def _can_be_struct(given: type[Any]) -> bool:

@@ -19,9 +19,9 @@ from ...core.values import frozen
 from ...core.world import Endpoint
 
 _SLICE_S = 1.0
-"""torch waits this long at a time; this process hears nothing else meanwhile, no signal either."""
+"""A wait is this long at a time; this process hears nothing else meanwhile, no signal either."""
 _PAUSE_S = 0.1
-"""Until a store that nobody served is asked for again."""
+"""Until a store that nobody serves, or whose address leads nowhere, is tried again."""
 ANSWER_S = 60.0
 """torch's agent waits this long for a key by default, as with torch's own c10d."""
 COME, GONE = "elastic/come", "elastic/gone"
@@ -55,32 +55,36 @@ def meet(
     endpoint: Endpoint, rank: int, size: int, stands: Callable[[], bool], now: Callable[[], float], until: float
 ) -> RoundStore | None:
     """Return when all members have come; None as soon as the world no longer `stands`. Raises Unmet at `until`."""
-    store = None
+    store, is_reached = None, False
     while stands():
         try:
-            store = store or _open(endpoint, rank)
+            if rank == 0:  # it serves first
+                store = store or _opened("localhost", endpoint.port, rank)
+            if not is_reached:
+                socket.create_connection((endpoint.address, endpoint.port), _SLICE_S).close()
+                is_reached = True
+            store = store or _opened(endpoint.address, endpoint.port, rank)
             store.wait(_all(COME, size), timedelta(seconds=_SLICE_S))
         except (DistError, OSError, UnicodeError) as error:
             if now() >= until:
-                raise Unmet(_unmet(endpoint, store is not None)) from error
+                raise Unmet(_unmet(endpoint, is_reached)) from error
             if not isinstance(error, DistStoreError):
-                store = None  # it is not served yet, or whoever served it took it away, and serves it anew
                 time.sleep(_PAUSE_S)
+            if isinstance(error, DistError) and not isinstance(error, DistStoreError):
+                store, is_reached = None, False  # whoever served it took it away, and serves it anew
             continue
         return RoundStore(store, PrefixStore(_AGENTS, store), rank, size)
     return None
 
 
-def _open(endpoint: Endpoint, rank: int) -> Any:
-    """Serve the store, or reach it, and count this node there.
+def _opened(address: str, port: int, rank: int) -> Any:
+    """Serve the store, or reach it where somebody listens, and count this node there.
 
-    torch asks a name server for the name of the address before it connects, within the same time-out. Where that takes
-    longer than a slice, no slice would ever do. So torch has more time, once somebody listens.
+    torch asks a name server for the name of its peer before it connects, within the same time-out. Where that takes longer
+    than a slice, no slice would ever do. So torch has more time. Who serves the store reaches it by the loopback.
     """
-    where, span = (endpoint.address, endpoint.port), timedelta(seconds=ANSWER_S)
-    if rank != 0:
-        socket.create_connection(where, _SLICE_S).close()
-    store = TCPStore(*where, is_master=rank == 0, timeout=span, wait_for_workers=False)
+    span = timedelta(seconds=ANSWER_S)
+    store = TCPStore(address, port, is_master=rank == 0, timeout=span, wait_for_workers=False)
     store.set(f"{COME}/{rank}", "")
     return store
 

@@ -101,6 +101,16 @@ IN_SHADOW = (
 )
 
 
+@pytest.mark.usefixtures("gone")
+def test_in_a_folder_that_was_removed_no_other_folder_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import atexit, sys\natexit.register(lambda: print(sys.path[0]))\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    ended = subprocess.run(
+        [sys.executable, "-m", "elastic", "--version"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.stdout.splitlines()[1:] == [str(tmp_path)], ended.stderr
+
+
 @pytest.mark.parametrize("way", ["-m elastic", "elastic"])
 @pytest.mark.parametrize(("arguments", "code", "said"), IN_SHADOW, ids=[arguments[0] for arguments, *_ in IN_SHADOW])
 def test_a_command_imports_nothing_from_the_folder_in_which_it_is_run(

@@ -405,6 +405,16 @@ def test_a_member_that_never_comes_is_no_reason_to_wait_for_ever() -> None:
         meet(held.endpoint, 1, 2, lambda: True, CLOCK.now, CLOCK.now())
 
 
+@pytest.mark.parametrize("address", ["192.0.2.1", "no.such.host.invalid", 64 * "a"])
+def test_who_serves_at_an_address_that_leads_nowhere_hears_that_the_world_is_over(address: str) -> None:
+    """torch alone would try for all of its time-out, and again for each address of the name."""
+    with Reservation("localhost") as held:
+        where, looks = evolve(held.endpoint, address=address), iter([True, True, False])
+        assert meet(where, 0, 2, lambda: next(looks), CLOCK.now, math.inf) is None
+        with pytest.raises(Unmet, match="is out of reach from here; --local-addr"):
+            meet(where, 0, 2, lambda: True, CLOCK.now, CLOCK.now())
+
+
 def test_a_member_comes_again_when_the_store_of_its_round_is_served_anew() -> None:
     """The first to serve it got no turn for a second while it began, so torch took the store away."""
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
