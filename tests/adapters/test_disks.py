@@ -77,6 +77,7 @@ WAITS = {
     "adapters/workers/watch/stacks.py:_opened": NO_FILE,
     "cli/launch.py:_stderr": NO_FILE,
     "cli/option.py:Helpful.format_epilog": "no file: the text of a help",
+    "cli/option.py:_Formatter.write_text": "no file: the text of a help",
     "cli/main.py:_fill_standard_streams": NO_FILE,
     "cli/main.py:_let_go": NO_FILE,
     "cli/simulate.py:_write": COMMAND,
