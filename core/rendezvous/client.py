@@ -145,6 +145,8 @@ def _beside(client: Client, fed: Input, now: float) -> Client:
         case Pushed() if client.out is not None and _is_from_before_sleep(client.held, fed):
             # it tells nothing, except that the store is there, and nothing more after the answer
             return evolve(client, held=saw(client.held, fed.state, fed.sent_at, now, fed.here), armed=False)
+        case Missed() if client.out is not None and client.held.doubt.woke_at is not None:
+            return evolve(client, armed=False)  # no waiter is armed between a sleep and a look: this one is from before
         case Pushed() | Missed() if client.out is not None:
             return evolve(client, pushed=fed)
         case _:

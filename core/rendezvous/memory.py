@@ -129,7 +129,12 @@ def unserved(held: Held, text: str, now: float, sent_at: float) -> Held:
 
 
 def _troubled(held: Held, trouble: Trouble, now: float, sent_at: float) -> Held:
-    return evolve(silent(held, now, sent_at), doubt=evolve(held.doubt, instead=trouble))
+    """Return my memory after an answer by which nobody may act. One from before my sleep is no more than silence: what it
+    could not show may have been put right."""
+    held, woke_at = silent(held, now, sent_at), held.doubt.woke_at
+    if woke_at is not None and sent_at < woke_at:
+        return held
+    return evolve(held, doubt=evolve(held.doubt, instead=trouble))
 
 
 def _still(held: Held, sent_at: float, now: float) -> Held:

@@ -169,6 +169,10 @@ def _heard(before: Client, fed: Input, held: Held, now: float) -> dict[str, Any]
     was, sent_at = before.held, fed.sent_at if isinstance(fed, Pushed) else before.asked_at
     since = now if was.contact.silent_since is None else was.contact.silent_since
     tried_at = max(was.contact.tried_at, -math.inf if isinstance(fed, Missed) else sent_at)
+    woke_at = was.doubt.woke_at
+    if isinstance(fed, Missed) and woke_at is not None and before.out is not None:
+        return {}
+    is_from_before_sleep = woke_at is not None and (isinstance(fed, Missed) or sent_at < woke_at)
     match fed.why if isinstance(fed, Missed) else fed:
         case Woke():
             return {"woke_at": now, "spans": {}, "silent_since": None, "still_since": None, "trouble": None}
@@ -180,6 +184,8 @@ def _heard(before: Client, fed: Input, held: Held, now: float) -> dict[str, Any]
             )
             return {"advanced_in": ahead, "spans": _spans(was, held, now)}
         case Silent():
+            return {"silent_since": since, "tried_at": tried_at}
+        case NoState() if is_from_before_sleep:
             return {"silent_since": since, "tried_at": tried_at}
         case NoState(_, unserved):
             why = Why.UNSERVED if unserved else Why.ILLEGAL

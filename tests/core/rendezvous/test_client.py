@@ -316,6 +316,34 @@ def test_a_push_from_before_a_sleep_tells_a_sleeper_nothing_also_after_the_answe
     assert client.held.view.state == state and not client.armed
 
 
+GARBAGE = NoState("garbage")
+
+
+def test_a_sleeper_looks_again_after_an_answer_from_before_its_sleep_that_is_unreadable() -> None:
+    """It gave up by that, though somebody had put the register right meanwhile."""
+    client, ask, told = fed(joining(), Woke(), GARBAGE, Passed(), at=4.0)
+    assert (ask, told) == (Look(), ())
+    _, _, told = fed(client, GARBAGE, Passed(), at=8.0)
+    assert isinstance(told[-1], Told) and isinstance(told[-1].answer, Raise)
+
+
+@pytest.mark.parametrize("why", [GARBAGE, NoState("cannot serve", is_unserved=True), Silent("gone")])
+def test_a_sleeper_looks_again_after_the_word_of_a_waiter_from_before_its_sleep(why: NoState | Silent) -> None:
+    _, ask, told = fed(waiting(), Woke(), Missed(why), Passed(), at=4.0)
+    assert (ask, told) == (Look(), ())
+    _, ask, told = fed(joining(), Missed(why), Woke(), why, Passed(), Passed(), at=4.0)
+    assert ask == Look() and not [each for each in told if isinstance(each, Told)]
+
+
+def test_the_word_of_a_waiter_from_before_a_sleep_tells_a_sleeper_nothing_also_after_the_answer() -> None:
+    """It had an edit to make, and ended by what could not be read before its sleep."""
+    client, _, _ = fed(waiting(), Submitted((Request(leave),)), Woke(), Drawn(0.0), at=4.0)
+    client, ask, _ = fed(client, Missed(GARBAGE), at=7.0)
+    assert (ask, client.armed, client.pushed, client.held.trouble) == (None, False, None, None)
+    client, ask, told = fed(client, Shown(ask_state(client)), at=8.0)
+    assert isinstance(ask, Write) and not [each for each in told if isinstance(each, Told)]
+
+
 def test_what_was_pushed_waits_for_the_pause_after_no_answer() -> None:
     client, ask, told = fed(joining(), Pushed(RUNNING, 1.0), Silent("gone"))
     assert isinstance(ask, Pause) and client.held.view.state is None

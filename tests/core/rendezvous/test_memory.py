@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 from attrs import evolve
@@ -31,7 +32,7 @@ from elastic.core.rendezvous import (
 from elastic.core.rendezvous import heard as answered_with
 from elastic.core.rendezvous.actions import Proposal
 from elastic.core.rendezvous.context import Fact, Found
-from elastic.core.rendezvous.memory import gathered, marked, proposed
+from elastic.core.rendezvous.memory import gathered, marked, proposed, unserved
 from elastic.core.world import Ending, Life, Verdict, Why, WorldId
 
 ONE = arrived(register("3:5"), "a")
@@ -608,7 +609,14 @@ def test_a_sleeper_gives_up_what_it_was_about_to_restore() -> None:
 
 
 def test_an_unreadable_answer_does_not_wake_a_sleeper() -> None:
-    assert unreadable(slept(), "garbage", 101).doubt.woke_at == 100
+    assert unreadable(slept(), "garbage", 101, 100).doubt.woke_at == 100
+
+
+@pytest.mark.parametrize("no_state", [unreadable, unserved])
+def test_what_could_not_be_read_before_it_slept_is_no_trouble_for_a_sleeper(no_state: Callable[..., Held]) -> None:
+    """Somebody may have put it right meanwhile."""
+    assert no_state(slept(), "garbage", 101, 99) == silent(slept(), 101, 99)
+    assert no_state(slept(), "garbage", 101, 100).trouble
 
 
 # --- who knows the verdict

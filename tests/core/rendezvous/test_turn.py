@@ -311,7 +311,7 @@ def test_who_could_not_read_the_register_before_it_slept_looks_again() -> None:
     """It gave up as it woke, though somebody had put the register right meanwhile."""
     held = woke(unreadable(holding("a", WORLD, ran=0), "garbage at k", 5), 100)
     assert asked(watch, held, now=100) == Wait(WORLD.token, 100)
-    assert trouble(asked(watch, unreadable(held, "garbage at k", 101), now=101)) == (Why.ILLEGAL, "garbage at k")
+    assert trouble(asked(watch, unreadable(held, "garbage at k", 102, 101), now=102)) == (Why.ILLEGAL, "garbage at k")
 
 
 # --- who knows the verdict

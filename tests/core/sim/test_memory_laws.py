@@ -149,6 +149,11 @@ def is_found(before: Client, fed: Input, after: Client, *notices: Notice) -> boo
         (out(ASLEEP, Look(), 4.0), Shown(OVER), ""),
         (out(ASLEEP, Look()), Shown(OVER), ""),
         (out(ASLEEP, Look()), Shown(ANOTHER), ALL),
+        (out(ASLEEP, Look(), 4.0), NoState("nonsense"), ""),
+        (out(ASLEEP, Look()), NoState("nonsense"), ""),
+        (out(woke(FOUND, 5.0), Look(), 4.0), NoState("nobody serves", is_unserved=True), ""),
+        (out(ASLEEP), Missed(NoState("nonsense")), ""),
+        (out(ASLEEP, Look()), Missed(NoState("nonsense")), ""),
     ],
 )
 def test_each_input_makes_of_a_memory_what_the_law_says(before: Client, fed: Input, free: str) -> None:
