@@ -5,14 +5,16 @@ communicate, acquire, a queue's get and a poll's poll without arguments, wait_fo
 without WNOHANG. Not found: a time-out that is None in a variable, reads of pipes and sockets, `with lock`, files, torch.
 
 And no wait of a test is for a few seconds: for what comes it waits a minute or more, since a machine may stand still for
-seconds; and at what does not come it looks for half a second at most.
+seconds; and at what does not come it looks for half a second at most. Spans are found by the names in TIME_OUTS, PLACES
+and `_time_outs`, as numbers, constants of the same file, and products and quotients of these. Not found: constants of other
+files, sums, what is computed while the test runs, `sleep`, loops that look at a clock, pytest's own time-out.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -71,10 +73,13 @@ BOUNDED = {
 }
 
 LOOK_S, WAIT_S = 0.5, 60.0
-TIME_OUTS = ("timeout", "timeout_s", "within_s")
+TIME_OUTS = ("timeout", "timeout_s", "within_s", "span_s")
 PLACES = {
     **dict.fromkeys(("acquire", "exception", "join", "reap", "result", "settimeout", "wait"), 0),
-    **dict.fromkeys(("WireClient", "comes_true", "create_connection", "dies", "wait_for"), 1),
+    **dict.fromkeys(("_ends_within", "ends_within", "is_done_within"), 0),
+    **dict.fromkeys(("WireClient", "comes_true", "create_connection", "died_within", "dies", "says_within"), 1),
+    **dict.fromkeys(("hears", "prints", "says", "stands_by", "wait_for"), 1),
+    **dict.fromkeys(("HTTPConnection", "HTTPSConnection"), 2),
     "select": 3,
 }
 """Which argument of a call is its time-out, where that has no name."""
@@ -83,6 +88,10 @@ PROGRAMS = "programs"
 SHORT = {
     "tests/etcd_clients.py: 1.0": "who is not answered asks again",
     "tests/peer/torchnode.py: 30.0": "in simulated time",
+    "tests/adapters/inprocess/beside/test_monitor.py: 5.0": "so long does the host stand still",
+    "tests/e2e/test_hostile_store.py: 0.7": "a heartbeat, and the warning comes after one of many",
+    "tests/e2e/test_store_host_dies.py: 9.0": "nobody gives up who makes progress, for three times the join_timeout",
+    "tests/e2e/test_outsiders.py: 1.0": "nobody drains who should not, for two heartbeats",
     "tests/e2e/test_outsiders.py: 3.0": "nobody answers who should not, for several heartbeats",
 }
 
@@ -122,21 +131,42 @@ def waited_for(tree: ast.Module) -> Iterator[float]:
         for target in (each.targets if isinstance(each, ast.Assign) else [each.target])
     }
     for node in ast.walk(tree):
-        for given in _time_outs(node):
-            number = known.get(given.id) if isinstance(given, ast.Name) else given
-            if isinstance(number, ast.Constant) and isinstance(number.value, int | float):
-                yield float(number.value)
+        for given, unit_s in _time_outs(node):
+            if (number := _number(given, known)) is not None:
+                yield number * unit_s
 
 
-def _time_outs(node: ast.AST) -> Iterator[ast.expr]:
+def _number(given: ast.expr | None, known: Mapping[str, ast.expr]) -> float | None:
+    match given:
+        case ast.Constant(int() | float() as value) if not isinstance(value, bool):
+            return float(value)
+        case ast.Name(name):
+            return _number(known.get(name), {})
+        case ast.BinOp(left, ast.Mult() | ast.Div() as how, right):
+            one, other = _number(left, known), _number(right, known)
+            if one is None or other is None:
+                return None
+            return one * other if isinstance(how, ast.Mult) else one / other
+        case _:
+            return None
+
+
+def _time_outs(node: ast.AST) -> Iterator[tuple[ast.expr, float]]:
+    """Yield what is given for a time-out, and its unit in seconds."""
     match node:
         case ast.Call(func, args, keywords):
-            yield from (each.value for each in keywords if each.arg in TIME_OUTS)
-            place = PLACES.get(ast.unparse(func).rpartition(".")[2], len(args))
-            yield from args[place : place + 1]
+            yield from ((each.value, 1.0) for each in keywords if each.arg in TIME_OUTS)
+            match ast.unparse(func).rpartition(".")[2], args:
+                case "poll", [span_ms]:
+                    yield span_ms, 0.001
+                case "get", [ast.Constant(bool()), span_s]:
+                    yield span_s, 1.0
+                case name, _:
+                    place = PLACES.get(name, len(args))
+                    yield from ((each, 1.0) for each in args[place : place + 1])
         case ast.arguments(args=args, defaults=defaults) if defaults:
             pairs = zip(args[-len(defaults) :], defaults, strict=True)
-            yield from (default for each, default in pairs if each.arg in TIME_OUTS)
+            yield from ((default, 1.0) for each, default in pairs if each.arg in TIME_OUTS)
 
 
 def test_no_wait_for_a_process_or_a_thread_is_endless() -> None:
@@ -176,6 +206,9 @@ def test_no_wait_of_a_test_is_for_seconds_that_a_machine_may_stand_still() -> No
 def test_a_time_out_is_found_however_it_is_written() -> None:
     text = (
         "A_S = 3.0\nB_S: Final = 4\ndef f(x, timeout_s=5.0):\n x.wait(6)\n x.join(A_S)\n queue.get(timeout=B_S)\n"
-        " comes_true(lambda: True, 7.0)\n select.select([x], [], [], 8.0)\n run(x, timeout=2 * A_S)\n found.get(x, other)\n"
+        " comes_true(lambda: True, 7.0)\n select.select([x], [], [], 8.0)\n run(x, timeout=3 * A_S)\n found.get(x, other)\n"
+        " it.says_within(x, 10.0)\n queue.get(True, 11)\n poll.poll(12_000)\n HTTPConnection(h, p, 13.0)\n"
+        " it.ends_within(14.0)\n it.is_done_within(span_s=A_S * 10 / 2)\n found.get(x, 16)\n"
+        " run(x, timeout=17 * ELSEWHERE_S)\n"
     )
-    assert sorted(waited_for(ast.parse(text))) == [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    assert sorted(waited_for(ast.parse(text))) == [*range(3, 16)]

@@ -17,7 +17,7 @@ from elastic.adapters.store.etcd.rpc import rpc
 from elastic.adapters.store.etcd.run_keys import put
 from elastic.adapters.store.tcpstore.wire import Address
 
-SOON_S = 20.0
+SOON_S = 60.0
 """A few heartbeats, on a machine that stands still meanwhile. Without a look beside heartbeats it is 40 s, or never."""
 
 

@@ -215,7 +215,7 @@ def test_a_node_that_comes_late_is_waited_for(job: Jobs) -> None:
     both = job("2")
     early = both.node("a")
     both.reaches(lambda state: slots(state) == ["a"])
-    assert not early.says_within("round 0: 2 nodes", 1.0)
+    assert not early.says_within("round 0: 2 nodes", 0.5)
     agents = [early, both.node("b")]
     assert worlds(run(agents)) == {(0, "restart 0 of 2 workers")}
     assert codes(end(agents)) == [0, 0]

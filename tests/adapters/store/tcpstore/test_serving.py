@@ -176,7 +176,7 @@ def test_the_store_of_a_host_that_has_no_ipv6_has_its_own_client(nothing_left: s
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as agent:
             assert agent.stdout
             pid, port = map(int, agent.stdout.readline().split())
-            assert comes_true(lambda: connections(pid, port) == 1, ANSWER_S / 2)
+            assert comes_true(lambda: connections(pid, port) == 1, ANSWER_S)
             agent.kill()
         assert dies(pid)
 
