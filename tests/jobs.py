@@ -40,6 +40,9 @@ PATIENT = "keep_alive_interval=0.5,keep_alive_max_attempt=200,upscale_after=0.2,
 """For what must be so on a machine that stands still for longer than CONF's TTL, too: nobody is taken for dead, and no node
 takes itself for one."""
 
+DEFAULT_RESOLVER = ("env", "-u", "RES_OPTIONS")
+"""Put before an agent that asks name servers as it does elsewhere, and not as tests do (conftest.py)."""
+
 
 @define
 class Job:
@@ -100,11 +103,13 @@ class Job:
             return TCPStoreBackend(self.store, self.run_id, SystemClock(), seal=self.seal)
         return made(addresses(self.etcd), self.run_id)
 
-    def nodes(self, names: str, *options: str, program: Sequence[str | Path] = (STAY,)) -> list[Launch]:
+    def nodes(
+        self, names: str, *options: str, program: Sequence[str | Path] = (STAY,), under: tuple[str, ...] = ()
+    ) -> list[Launch]:
         """One agent per letter, seated in this order, so that the first has rank 0."""
         agents = []
         for count, name in enumerate(names, 1):
-            agents.append(self.node(name, *options, program=program))
+            agents.append(self.node(name, *options, program=program, under=under))
             if count < len(names) or count == 1:
                 self.reaches(lambda state, name=name: name in slots(state))  # type: ignore[misc]
         return agents
@@ -200,6 +205,16 @@ def run(agents: Iterable[Launch], each: int = 1) -> list[Told]:
     return sorted((told for agent in agents for told in agent.hears(each)), key=lambda told: (told.round, told.rank))
 
 
+def run_from(round: int, agents: Iterable[Launch]) -> list[Told]:
+    """As `run`, of one worker on each, from this round on: on a busy machine an earlier world may have begun."""
+    told = []
+    for agent in agents:
+        while (last := agent.hears(1)[0]).round < round:
+            pass
+        told.append(last)
+    return told
+
+
 def worlds(told: Iterable[Told]) -> set[tuple[int, str]]:
     """The rounds, and what their workers tell, without who: one world if all agree."""
     return {(worker.round, worker.words) for worker in told}
@@ -210,12 +225,19 @@ def kill(*pids: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+def store_hosts_of(agent: Launch) -> list[int]:
+    """The processes that serve a store for this agent."""
+    return [pid for pid in children_of(agent.pid) if "store_host.py" in command_of(pid)]
+
+
 def lose(agent: Launch) -> None:
     """The node is gone without a word, and the store that it serves goes first. That ends by itself when its agent is dead,
     and beside other work so late that the other nodes would write there meanwhile."""
     agent.signal(signal.SIGSTOP)
     assert comes_true(lambda: agent.has_ended() or is_stopped(agent.pid))
-    kill(*(pid for pid in children_of(agent.pid) if "store_host.py" in command_of(pid)))
+    hosts = store_hosts_of(agent)
+    assert hosts or "is_host=true" not in command_of(agent.pid), "the store that this node serves goes first"
+    kill(*hosts)
     agent.signal(signal.SIGKILL)
     assert agent.ends().code == -signal.SIGKILL
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from jobs import Jobs, codes, kill, lose, run, worlds
+from jobs import DEFAULT_RESOLVER, Jobs, codes, kill, lose, run, worlds
 from launches import PROGRAMS
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
@@ -18,7 +18,7 @@ def test_a_training_that_loses_a_worker_and_then_a_node_does_each_step_once(job:
     The training of examples/digits does, too, in test_torch.py."""
     both = job("2", "--max-restarts=1", own_store=True)
     program = (PROGRAMS / "resuming.py", tmp_path)
-    first, second = both.nodes("ab", program=program)
+    first, second = both.nodes("ab", program=program, under=DEFAULT_RESOLVER)
 
     assert worlds(run([first, second])) == {(0, "from 0")}
     (stays,) = second.hears(1)

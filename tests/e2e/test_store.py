@@ -13,10 +13,24 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from jobs import CONF, PATIENT, Jobs, alive, codes, end, kill, lose, run, slots, worlds
+from jobs import (
+    CONF,
+    DEFAULT_RESOLVER,
+    PATIENT,
+    Jobs,
+    alive,
+    codes,
+    end,
+    kill,
+    lose,
+    run,
+    slots,
+    store_hosts_of,
+    worlds,
+)
 from launches import ELASTIC, TIMEOUT_S, Launcher
 from leftovers import alive_with
-from processes import comes_true, dies, is_alive
+from processes import comes_true, dies, is_alive, is_stopped
 from served import served
 
 IMPATIENT = f"--rdzv-conf={CONF}is_host=false,join_timeout=3"
@@ -40,7 +54,7 @@ def test_the_agent_that_serves_the_store_leaves_last(tcpstore_job: Jobs) -> None
 def test_of_several_agents_on_the_endpoints_host_one_serves_the_store(tcpstore_job: Jobs) -> None:
     """Nobody is told to."""
     three = tcpstore_job("3", own_store=True, conf="is_host=auto,")
-    agents = [three.node(name) for name in "abc"]
+    agents = [three.node(name, under=DEFAULT_RESOLVER) for name in "abc"]
     assert worlds(run(agents)) == {(0, "restart 0 of 3 workers")}
     assert codes(end(agents)) == [0, 0, 0]
 
@@ -150,10 +164,15 @@ def test_an_agent_of_several_nodes_ends_when_it_can_never_serve_the_store(
 
 
 def test_when_the_store_dies_with_its_agent_the_others_run_on_and_say_who_must_act(tcpstore_job: Jobs) -> None:
-    both = tcpstore_job("2", own_store=True, conf="leave_timeout=1,")
+    both = tcpstore_job("2", own_store=True, conf=PATIENT + "leave_timeout=1,")
     agents = both.nodes("ab")
     told = run(agents)
-    lose(agents[0])
+    (host,) = store_hosts_of(agents[0])
+    agents[1].signal(signal.SIGSTOP)  # beside other work it may write there before the store has ended
+    assert comes_true(lambda: is_stopped(agents[1].pid))
+    agents[0].signal(signal.SIGKILL)
+    assert agents[0].ends().code == -signal.SIGKILL and dies(host)
+    agents[1].signal(signal.SIGCONT)
     agents[1].says(f"store {both.store} out of reach for ")
     assert is_alive(told[1].pid)
     agents[1].signal(signal.SIGTERM)

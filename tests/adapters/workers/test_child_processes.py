@@ -309,16 +309,20 @@ def test_what_a_worker_leaves_in_shared_memory_is_removed_behind_it(node: Node, 
     (pid,) = node.start_these([python])
     assert comes_true(lambda: out.exists() and out.read_text().endswith("\n"))
     name, child = out.read_text().split()
-    if ends == "close":
-        node.workers.close()
-    elif ends == "give_up":
-        node.workers.give_up(0, pid)
-    else:
-        if ends == "signal":
-            node.workers.signal(signal.SIGKILL)
-        node.collect(node.dead())
-    assert not is_alive(int(child))
-    assert comes_true(lambda: not (Path("/dev/shm") / name).exists())
+    left = Path("/dev/shm") / name
+    try:
+        if ends == "close":
+            node.workers.close()
+        elif ends == "give_up":
+            node.workers.give_up(0, pid)
+        else:
+            if ends == "signal":
+                node.workers.signal(signal.SIGKILL)
+            node.collect(node.dead())
+        assert not is_alive(int(child))
+        assert comes_true(lambda: not left.exists())
+    finally:
+        left.unlink(missing_ok=True)
 
 
 def test_a_kill_for_memory_explains_one_worker_also_if_another_starts_again_before_it_is_collected(

@@ -433,7 +433,9 @@ def test_a_token_that_expired_is_drawn_anew_for_questions_and_watches(tmp_path: 
         persistent(lambda: one.set(born(), None))
         persistent(waiter.get)
         first = one._client.members.token
+        ends_at = time.monotonic() + TIMEOUT_S
         while one._client.members.token == first:  # each question lets it last, until etcd has looked for what expired
+            assert time.monotonic() < ends_at, "etcd looks for what expired, and the token is not drawn anew"
             time.sleep(3 * TOKEN_S)
             assert persistent(one.get).state == born()
         two = grown(born(), "b")
