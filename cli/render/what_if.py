@@ -9,13 +9,15 @@ from typing import Any
 
 from ...adapters.terminal import printable
 from ...core.goodput import BUCKETS, Kind
-from ...core.replay.chronicle import CHECKPOINT, Checkpoints, Outside
-from ...core.sim.programs import Follows, goes_on
+from ...core.replay.chronicle import CHECKPOINT, Checkpoints, Chronicle, Outside
+from ...core.sim.programs import Follows, goes_on, saves_each_s
 from ...core.sim.what_if import BAD, GOOD, Forecast
 from .goodput import percent, span
 from .text import count, table
 
 FORMAT = 1
+OTHERWISE = 0.01
+"""An interval that differs by less is the same."""
 
 
 def rendered(replayed: Forecast, supposed: Forecast | None) -> Iterator[str]:
@@ -95,7 +97,7 @@ def doubts(replayed: Forecast, supposed: Forecast | None, follows: Follows) -> I
     """Yield what the traces do not tell, and what is assumed instead."""
     for text in _strays(replayed):
         yield f"  doubtful   {text}"
-    for text in _assumed(replayed, supposed is not None, follows):
+    for text in _assumed(replayed, supposed, follows):
         yield f"  assumed    {text}"
 
 
@@ -107,7 +109,7 @@ def _strays(replayed: Forecast) -> Iterator[str]:
         yield f"cause {kind.value}: {span(recorded)} recorded, {span(round(mean))} replayed"
 
 
-def _assumed(replayed: Forecast, supposes: bool, follows: Follows) -> Iterator[str]:
+def _assumed(replayed: Forecast, supposed: Forecast | None, follows: Follows) -> Iterator[str]:
     chronicle = replayed.chronicle
     failures = sum(each.kind is Outside.FAIL for each in chronicle.incidents)
     if failures:
@@ -124,13 +126,15 @@ def _assumed(replayed: Forecast, supposes: bool, follows: Follows) -> Iterator[s
         yield f"the program tells no steps (elastic.progress): after a restart it {does}"
     if program.checkpoints and replayed.setting.checkpoint_every:
         yield from _saving(program.checkpoints)
+        if supposed and supposed.setting.checkpoint_every:
+            yield from _rounded_up(chronicle, program.checkpoints, supposed.setting.checkpoint_every)
     elif program.first is not None and not any(each.lost for each in chronicle.spans.values()):
         yield "no restart told its steps: after one the program would do all of them again"
     if any(each.kind is Outside.KILL for each in chronicle.incidents):
         yield "until the loss of a node is noticed, the workers of the others train on, as if they never waited for it"
-    if supposes and not chronicle.is_over:
+    if supposed and not chronicle.is_over:
         yield "the job had not ended: its runs last as long as its traces do"
-    elif supposes and not chronicle.has_succeeded:
+    elif supposed and not chronicle.has_succeeded:
         yield "no worker succeeded: how much was left to do is not known, so the runs last as long as the traces at most"
 
 
@@ -140,6 +144,14 @@ def _saving(known: Checkpoints) -> Iterator[str]:
         yield f"{every}, and stopped the training for {span(round(1e6 * known.stop_s))} (busy span {CHECKPOINT})"
     else:
         yield f"{every}, and cost nothing: no worker that told of one was busy with {CHECKPOINT}"
+
+
+def _rounded_up(chronicle: Chronicle, known: Checkpoints, asked_s: float) -> Iterator[str]:
+    """Yield how often the supposed saves come, where that is another interval than the one that was asked for."""
+    each_s = saves_each_s(chronicle, known, asked_s)
+    if math.isfinite(each_s) and abs(each_s - asked_s) > OTHERWISE * asked_s:
+        asked, each = (span(round(1e6 * seconds)) for seconds in (asked_s, each_s))
+        yield f"a save comes at the end of a step: where one each {asked} is supposed, one came each {each}"
 
 
 def job_data(replayed: Forecast, supposed: Forecast | None, follows: Follows) -> Any:
@@ -155,7 +167,7 @@ def job_data(replayed: Forecast, supposed: Forecast | None, follows: Follows) ->
         "agreeing": replayed.agreeing,
         "ends": [kind.value for kind in chronicle.ends],
         "shares": list(_shares(replayed, supposed)),
-        "assumed": list(_assumed(replayed, supposed is not None, follows)),
+        "assumed": list(_assumed(replayed, supposed, follows)),
         "doubtful": list(_strays(replayed)),
     }
 

@@ -86,6 +86,8 @@ LEGS_MAX = 1_000
 """The times of the last messages of an agent are kept, of this number."""
 CHECKPOINT = "checkpoint"
 """The busy span in which a program saves."""
+LATE_MOST = 0.5
+"""A timer that passes later than this share of a heartbeat interval was not late: its agent stood still."""
 LAST_BEATS = 3
 """An agent without an end, whose trace stops this many heartbeats before the last one does, was killed. So was one of a job
 that is over, when a link told that it is gone."""
@@ -482,6 +484,8 @@ class _Contact:
             self._is_unheard(sent_at)
         if isinstance(asked.fed, Did) and self.errand_at is not None:
             self.errands.append(max(asked.now - self.errand_at, 0.0) / 2)
+        if isinstance(asked.fed, Woke):
+            self.until = math.inf  # it stood still: that is an incident, and the timer was not late
         if isinstance(asked.fed, Passed) and asked.now > self.until:
             self.lags.append(asked.now - self.until)
         if asked.ask is not None:
@@ -795,8 +799,9 @@ def _lags(agents: Sequence[_Agent], answered_s: float) -> tuple[float, ...]:
     """Return how late timers pass. A silent node is lost a TTL after an answer showed its last heartbeat. The look that is
     sent a TTL after the question finds it only if the timers between were late by as much as the answer took. No run tells
     which comes first: that is as it was for the nodes that looks have found."""
-    lags = tuple(lag for agent in agents for lag in agent.contact.lags)
-    beats = agents[0].header.rendezvous.keep_alive_max_attempt
+    settings = agents[0].header.rendezvous
+    beats, late_s = settings.keep_alive_max_attempt, settings.keep_alive_interval * LATE_MOST
+    lags = tuple(lag for agent in agents for lag in agent.contact.lags if lag <= late_s)
     found = {many for agent in agents for many in agent.sights.found}
     if found == {beats}:
         return tuple(max(lag, answered_s / beats) for lag in lags)

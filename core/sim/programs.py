@@ -98,9 +98,35 @@ class Pace:
         return saves * self.every_s - self.step_s, round(saves * self.steps_a_save) - 1
 
 
-def paced(step_s: float, every_s: float, save_s: float) -> Pace:
-    """Return the pace of a program that saves about this often: after a whole number of steps."""
-    return Pace(step_s, max(round((every_s - save_s) / step_s), 1), save_s) if step_s else Pace(step_s)
+SAME_STEP = 0.02
+"""A save that is due no later than this share of a step after its end comes with that step: its length is a mean."""
+
+
+def paced(step_s: float, every_s: float, save_s: float, seen: bool = False) -> Pace:
+    """Return the pace of a program that saves when this time has passed since it saved last, at the end of a step. `seen`:
+    the time is the mean of what such a program did, so as many steps as come closest to it were between two saves."""
+    if not step_s:
+        return Pace(step_s)
+    steps = (every_s - save_s) / step_s
+    return Pace(step_s, max(round(steps) if seen else math.ceil(steps - SAME_STEP), 1), save_s)
+
+
+def saves_each_s(chronicle: Chronicle, known: Checkpoints, every_s: float) -> float:
+    """Return how often a program saves if this interval is supposed: with the steps of all nodes on average."""
+    return _pace_of(known, _mean(_steps_s(chronicle)), every_s).every_s
+
+
+def _pace_of(known: Checkpoints, step_s: float, every_s: float | None) -> Pace:
+    seen = every_s is None or every_s == known.every_s
+    return paced(step_s, known.every_s if every_s is None else every_s, known.stop_s, seen)
+
+
+def _steps_s(chronicle: Chronicle) -> list[float]:
+    return [each.step_s for each in chronicle.spans.values() if each.step_s is not None]
+
+
+def _mean(spans: Sequence[float]) -> float:
+    return sum(spans) / len(spans) if spans else 0.0
 
 
 @define(eq=False)
@@ -186,12 +212,12 @@ class Programs:
 
     def _step_s(self, process: Process) -> float | None:
         own = self.chronicle.spans.get(self.slots.get(process.node.slot, ""), Spans()).step_s
-        others = [each.step_s for each in self.chronicle.spans.values() if each.step_s is not None]
-        return own if own is not None else sum(others) / len(others) if others else None
+        others = _steps_s(self.chronicle)
+        return own if own is not None else _mean(others) if others else None
 
     def _pace(self, process: Process) -> Pace:
         step_s, known = self._step_s(process) or 0.0, self.saves
-        return paced(step_s, self.every_s or known.every_s, known.stop_s) if known else Pace(step_s)
+        return _pace_of(known, step_s, self.every_s) if known else Pace(step_s)
 
     @property
     def resumes(self) -> bool:

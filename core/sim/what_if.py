@@ -71,7 +71,8 @@ class Supposition:
     nodes: Limits | None = None
     """How many nodes a round has; of these limits nothing else counts."""
     checkpoint_every: float | None = None
-    """From one save to the next. Each takes as long as in the record, and a restart begins after the last one."""
+    """A save comes at the end of the step in which this has passed since the last one. Each takes as long as in the record,
+    and a restart begins after the last one."""
 
 
 AS_RECORDED = Supposition()

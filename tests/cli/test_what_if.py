@@ -84,6 +84,9 @@ def test_another_interval_between_checkpoints_stands_beside_the_recorded_one(wha
         "  assumed    each restart begins after the last save; one came each 10 s, and stopped the training for "
         in text
     )
+    assert "a save comes at the end of a step" not in text
+    _, text = what_if(*saved, "--seeds=1", "--checkpoint-every=2.1")
+    assert "a save comes at the end of a step: where one each 2.1 s is supposed, one came each 2.25 s" in text, text
     _, data = what_if(*saved, "--seeds=1", "--checkpoint-every=2", "--json")
     (again,) = (each for each in json.loads(data)["shares"] if each["bucket"] == "recomputed")
     assert again["supposed_micros"] < again["replayed_micros"] / 2

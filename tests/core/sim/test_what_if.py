@@ -14,7 +14,7 @@ from elastic.core.goodput import Kind
 from elastic.core.rendezvous import Evict, FailureLimit, Heartbeats, Limits, Settings, Write
 from elastic.core.replay.chronicle import Checkpoints, Chronicle, Incident, Outside, Program, Spans, Timing
 from elastic.core.replay.comparison import replayed
-from elastic.core.sim.programs import Pace, paced
+from elastic.core.sim.programs import Pace, paced, saves_each_s
 from elastic.core.sim.what_if import Stage
 from elastic.core.trace.steps import Asked, Worked
 
@@ -124,6 +124,16 @@ def test_where_it_is_close_a_lost_node_is_found_by_the_look_that_found_it() -> N
     assert set(recorded) == {5, 6}
     for look, told in recorded.items():
         assert {found_by(told, seed) for seed in range(8)} == {look}
+
+
+@pytest.mark.parametrize("stood_s", [4.9, 30.0])
+def test_what_stood_still_made_no_timer_late(stood_s: float) -> None:
+    """Not when it was for less than a TTL, which nobody notices, nor when the agent noticed it, which is told as a pause."""
+    both = (Incident(20.0, Outside.PAUSE, slot, stood_s) for slot in ("north", "south"))
+    told = again(job(*both, until=120.0))
+    assert max(told.timing.lags) < 0.01
+    forecast = sim.what_if(told, seeds=10)
+    assert forecast.agreeing == 10 and forecast.off < 0.02
 
 
 def silent(legs: tuple[float, ...], lags: tuple[float, ...]) -> Chronicle:
@@ -398,9 +408,20 @@ def test_a_save_takes_time_and_is_whole_when_that_is_over() -> None:
     assert [pace.saving(span) for span in (7.0, 8.0, 9.0, 18.0)] == [0.0, 1.0, 2.0, 3.0]
     assert [pace.saved(saves) for saves in (1, 2)] == [(9.0, 7), (19.0, 15)]
     assert (Pace(0.5).steps(3.0), Pace(0.5).lasts(6), Pace(0.0).steps(9.0), Pace(0.5).saving(9.0)) == (6, 3.0, 0, 0.0)
-    assert (
-        paced(1.0, 10.3, 2.0) == pace and paced(1.0, 2.1, 2.0).steps_a_save == 1 and paced(0.0, 9.0, 2.0) == Pace(0.0)
-    )
+    assert paced(1.0, 10.0, 2.0) == paced(1.0, 10.3, 2.0, seen=True) == pace and paced(0.0, 9.0, 2.0) == Pace(0.0)
+
+
+def test_a_program_saves_at_the_end_of_the_step_in_which_the_interval_has_passed() -> None:
+    """It never saves sooner; and a mean of measured steps is no more exact than to a share of one."""
+    assert [paced(10.0, every_s, 1.0).every_s for every_s in (6.0, 11.1, 14.0, 21.0, 26.0)] == [11, 11, 21, 21, 31]
+    slow, save = evolve(SPANS, step_s=10.0), Checkpoints(21.0, 1.0, 1.0)
+    slowly = job(fails(200.0), program=evolve(SAVES, last=39, checkpoints=save), spans=slow, until=600.0)
+    told = replay.told(sim.record(slowly, sim.Supposition(checkpoint_every=21.0)))
+    assert told.program.checkpoints and told.program.checkpoints.every_s == pytest.approx(21.0)
+    saves = {every_s: mean(supposed(told, checkpoint_every=every_s), "checkpoint") for every_s in (6.0, 14.0, 26.0)}
+    assert saves[6.0] > 1.9 * saves[14.0] > 1.9 * 1.4 * saves[26.0]
+    known = told.program.checkpoints
+    assert saves_each_s(told, known, 14.0) == saves_each_s(told, known, known.every_s) == pytest.approx(21.0, abs=0.01)
 
 
 @pytest.mark.parametrize(
