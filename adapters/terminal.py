@@ -12,6 +12,11 @@ def why(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
+def no_text(error: UnicodeDecodeError) -> str:
+    """Return what is wrong with a file that was read as text."""
+    return f"is no text: its byte {error.start + 1:,} (0x{error.object[error.start]:02x}) is not UTF-8"
+
+
 def printable(line: str) -> str:
     """Return the line with its control characters, line breaks and changes of the direction of writing spelled out."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..adapters.simulations.own_property import PropertyFailed
-from ..adapters.terminal import why
+from ..adapters.terminal import no_text, why
 from ..core.sim.drawing import drawn
 from ..core.sim.run import Run, run_seed, tell, wander
 from ..core.sim.shrink import shrunk
@@ -79,14 +79,16 @@ def _runs(asked: Asked) -> int:
         if asked.options.recoveries:
             say(*recoveries.lines(tally, node_runs.again(asked.what, asked.command)))
     found = _smaller(asked, tally.first[0]) if tally.first else None
-    written = _written(asked, found.run, found.number) if found else []
+    wanted = asked.options.story, asked.options.picture
+    written = _written(asked, found.run, found.number) if found else node_runs.unwritten(*wanted)
     if asked.options.json:
         more = {"recoveries": recoveries.data(tally)} if asked.options.recoveries else {}
         say_data({**node_runs.data(asked.what, tally, took_s, found), **more})
+        say(*node_runs.failures(written), err=True)
     elif found:
         say("", *node_runs.violation(found, asked.command, written))
     else:
-        say(*node_runs.unwritten(asked.options.story, asked.options.picture))
+        say(*node_runs.files(written))
     if stopped.signum is not None:
         return SIGNALLED + stopped.signum
     return FAILED if found else SUCCEEDED
@@ -118,7 +120,9 @@ def _replays(asked: Asked, path: str) -> int:
         story = parsed(Path(path).read_text(encoding="utf-8").splitlines())
     except OSError as error:
         raise Mistake(f"--replay={path}: {why(error)}") from None
-    except (StoryError, UnicodeDecodeError) as reason:
+    except UnicodeDecodeError as error:
+        raise Mistake(f"--replay={path}: {no_text(error)}") from None
+    except StoryError as reason:
         raise Mistake(f"--replay={path}: {reason}") from None
     for nobody in sorted({each.slot for each in story.operations} - {"", *story.setting.slots}):
         there = f"{story.setting.slots[0]} to {story.setting.slots[-1]}"
@@ -134,6 +138,7 @@ def _told(asked: Asked, found: node_runs.Found, narrator: node_runs.Narrator) ->
     written = _written(asked, found.run, found.number) if wanted else []
     if asked.options.json:
         say_data(node_runs.told_data(found, narrator.said))
+        say(*node_runs.failures(written), err=True)
     elif broken:
         say("", *node_runs.violation(found, asked.command, written, asked.options.replay))
     else:

@@ -220,7 +220,7 @@ def violation(
         f"   → after {run.world.future.now:.3f} s: {broken.number}",
         "",
         line("replay", _replay(command, written, replayed or "FILE")),
-        *_files(written),
+        *files(written),
     ]
 
 
@@ -242,19 +242,25 @@ def sentence_of(number: str) -> str | None:
 
 def all_well(run: Run, written: Sequence[Written]) -> list[str]:
     done = f"{many(run.world.steps, 'step')}, {many(run.world.writes, 'write')}, {run.world.future.now:.1f} s simulated"
-    return [f" no violation · {done}", *_files(written)]
+    return [f" no violation · {done}", *files(written)]
 
 
-def _files(written: Sequence[Written]) -> list[str]:
+def files(written: Sequence[Written]) -> list[str]:
+    """Return the rows that name the files."""
     return [
         line(each.what, f"not written: {each.path}: {each.why_not}" if each.why_not else each.path) for each in written
     ]
 
 
-def unwritten(story: str | None, picture: str | None) -> list[str]:
+def failures(written: Sequence[Written]) -> list[str]:
+    """Return the lines beside data for programs: which files were not written, and why."""
+    return [f"elastic  {each.what} not written: {each.path}: {each.why_not}" for each in written if each.why_not]
+
+
+def unwritten(story: str | None, picture: str | None) -> list[Written]:
     """Return why the files that were asked for were not written, where no run breaks anything."""
     why = "no run breaks a law; --only RUN writes that of one run"
-    return _files([Written(what, path, why) for what, path in (("story", story), ("picture", picture)) if path])
+    return [Written(what, path, why) for what, path in (("story", story), ("picture", picture)) if path]
 
 
 def stem(number: str, run: int) -> str:

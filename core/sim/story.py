@@ -27,7 +27,7 @@ OPERATIONS_MAX = 100_000
 RACK = "rack"
 """The label of the nodes' racks."""
 SHOWN_MAX = 80
-"""The most characters of a line that an error shows."""
+"""The most characters of a line that an error shows, and of a word that it repeats: a longer word is in no story."""
 SPAN_MAX = 1e6
 PROGRESS_BEATS = 8
 """A round that has lasted for this many heartbeats makes progress."""
@@ -359,6 +359,7 @@ def parsed(lines: Iterable[str]) -> Story:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
+            _check_words(line)
             if setting is None:
                 setting = parsed_setting(line)
             else:
@@ -370,6 +371,12 @@ def parsed(lines: Iterable[str]) -> Story:
     if setting is None:
         raise StoryError("no story: the first line says `world`, with its settings")
     return Story(setting, tuple(operations))
+
+
+def _check_words(line: str) -> None:
+    longest = max(map(len, line.split()))
+    if longest > SHOWN_MAX:
+        raise ValueError(f"a word of {longest:,} characters, and none has more than {SHOWN_MAX}")
 
 
 def parsed_setting(line: str) -> Setting:

@@ -129,6 +129,8 @@ def _trace(header: Header, steps: Sequence[tuple[int, Step]], cut: bool) -> Trac
 def _checked(number: int, line: bytes, last: RendezvousState | None) -> tuple[Header | Step, RendezvousState | None]:
     try:
         return decoded(line, last)
+    except UnicodeDecodeError:
+        raise Corrupt(number, "text that is not UTF-8") from None
     except (ValueError, RecursionError) as reason:
         raise Corrupt(number, str(reason)) from None
 

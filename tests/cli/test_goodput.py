@@ -220,6 +220,7 @@ def test_an_agent_that_wrote_its_header_alone_is_told(goodput: Goodput, tmp_path
         (b"", "line 1: no header: it is empty, or no trace; is it a trace? elastic launch --trace writes them"),
         (b"{}\n", "line 1: "),
         (b"\xff\n", "line 1: "),
+        (b'{"name":"\xff"}\n', "line 1: text that is not UTF-8; is it a trace?"),
         (TIMELESS, "line 1: a time that no clock shows; is it a trace?"),
         (b'{"is":"started","round":0,"pids":[1],"at":1.0}\n', "line 1: a step before any header; is it a trace?"),
         (None, "no such file or directory"),

@@ -286,7 +286,23 @@ def test_a_story_of_a_campaign_without_a_violation_is_not_written_and_the_table_
         f" story       not written: x.story: {why}\n picture     not written: x.svg: {why}\n"
     )
     assert not Path("x.story").exists() and not Path("x.svg").exists()
-    assert json.loads(simulate("--runs=1", "--jobs=1", "--story=x.story", "--json")[1])
+
+
+def test_beside_json_a_line_says_what_was_not_written(simulate: Simulate, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "--runs=1", "--jobs=1", "--story=x.story", "--picture=x.svg", "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert json.loads(out)["first"] is None
+    why = "no run breaks a law; --only RUN writes that of one run"
+    assert err == f"elastic  story not written: x.story: {why}\nelastic  picture not written: x.svg: {why}\n"
+    (found,) = json.loads(simulate(*FINDS, "--json")[1])["violations"][:1]
+    story = Path(f"one-failure-{found['run']}.story")
+    story.unlink()
+    story.mkdir()
+    for given in (FINDS, (*FINDS, f"--only={found['run']}")):
+        capfd.readouterr()
+        assert run(["simulate", *given, "--json"]) == 1
+        out, err = capfd.readouterr()
+        assert json.loads(out) and err.endswith(f"elastic  story not written: {story}: is a directory\n")
 
 
 def test_a_story_that_is_there_is_no_name_for_the_story_of_a_campaign(
@@ -312,6 +328,12 @@ def test_a_story_is_not_written_over_a_file_of_another_kind(
     assert run(["simulate", "--seed=3", "--only=1", "--story=train.py"]) == 2
     assert capfd.readouterr().err == "elastic: --story=train.py: is there already, and is no story; name a new file\n"
     assert Path("train.py").read_bytes() == content
+
+
+def test_a_file_that_is_no_text_is_no_story(simulate: Simulate, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("x.story").write_bytes(b"world\n\xff")
+    assert run(["simulate", "--replay=x.story"]) == 2
+    assert capfd.readouterr().err == "elastic: --replay=x.story: is no text: its byte 7 (0xff) is not UTF-8\n"
 
 
 def test_files_are_utf_8_whatever_the_locale_is(tmp_path: Path) -> None:

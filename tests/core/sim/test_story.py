@@ -90,12 +90,30 @@ def test_comments_and_empty_lines_are_for_the_reader() -> None:
         ("world\npass -1", "-1 is no span of 0 to"),
         ("world\npass nan", "nan is no span"),
         ("world\npass soon", "line 2"),
-        ("{" * 200_000, f"^line 1: '{'{' * 80}': the first line"),
+        ("{" * 200_000, f"^line 1: '{'{' * 80}': a word of 200,000 characters, and none has more than 80$"),
+        ("{" * 81, "a word of 81 characters"),
+        ("{" * 80, f"^line 1: '{'{' * 80}': the first line"),
     ],
 )
 def test_an_illegible_line_is_named_with_its_number(text: str, complaint: str) -> None:
     with pytest.raises(StoryError, match=complaint):
         parsed(text.splitlines())
+
+
+@pytest.mark.parametrize("line", ["{}", "start {}", "pause {} 7", "pause a {}", "pass {}", "start a {}"])
+@pytest.mark.parametrize("word", ["v" * 5_000, "9" * 5_000])
+def test_no_error_repeats_a_long_word(line: str, word: str) -> None:
+    with pytest.raises(StoryError) as refused:
+        parsed(["world", line.format(word)])
+    assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize("line", ["{}", "world nodes={}", "world {}=1", "world backend={}", "world counts_failures={}"])
+@pytest.mark.parametrize("word", ["v" * 5_000, "9" * 5_000])
+def test_no_error_repeats_a_long_word_of_the_setting(line: str, word: str) -> None:
+    with pytest.raises(StoryError) as refused:
+        parsed([line.format(word)])
+    assert len(str(refused.value)) < 200
 
 
 def test_a_setting_of_one_s_own_counts_in_whole_numbers() -> None:

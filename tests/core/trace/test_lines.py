@@ -166,6 +166,7 @@ def worked(began_at: float) -> bytes:
         (1, changed(wall=-1e12), "line 1: a time that no clock shows"),
         (4, changed(now=1e18), "line 4: a time that no clock shows"),
         (4, lambda line: worked(-1e308), "line 4: a time that no clock shows"),
+        (4, lambda line: b'{"is":"\xff"}\n', "line 4: text that is not UTF-8"),
         (4, changed(surprise=1), "line 4: asked: 'surprise' is not known"),
         (4, lambda line: b" " * LINE_MAX + b"\n", f"line 4: more than the {LINE_MAX} bytes"),
         (6, changed(fed={"is": "shown", "state": {"format": 10}}), "line 6: no register state"),
