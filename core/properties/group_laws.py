@@ -163,9 +163,9 @@ def G3(judge: Judge, it: Stepped) -> Answers:
 @law("a failure is recorded, or a success marked", Stepped)
 def G4(judge: Judge, it: Stepped) -> Answers:
     """Success is marked only when all workers are gone, and a failure in a running world (not what a worker raises because
-    it is stopped) ends the round, an echo after 0.5 s, unless workers restart alone; there that of a worker does which is
-    not started again and never entered a wrapped call; a drained node of which a worker was ready to leave marks none, and
-    no node cancels the job after a success."""
+    it is stopped) ends the round, an echo (one more is a worker that began to end after one of its node) after 0.5 s,
+    unless workers restart alone; there that of a worker does which is not started again and never entered a wrapped call; a
+    drained node of which a worker was ready to leave marks none, and no node cancels the job after a success."""
     after, kinds = it.after, it.kinds
     if Record in kinds or MarkDone in kinds:
         yield ARMED
@@ -191,7 +191,7 @@ def _of_ends(it: Stepped) -> Iterator[str]:
         yield "a failure that ends no round"
     if end and waits and isinstance(event, Elapsed) is not bool(end.is_open):
         yield "does not know if the cause is open"
-    if end is not None and not waits and (end.is_open or _echoes(before, event)):
+    if end is not None and (_echoes(before, event) or (end.is_open and not waits)):
         yield "ends the round before others that failed are heard"
     since = before.stop.at if waits else None
     is_late = since is not None and isinstance(event, Elapsed) and event.at >= since + ECHO_S
@@ -205,19 +205,26 @@ def _raises_by_itself(before: Group, event: Raised) -> bool:
 
 
 def _echoes(before: Group, event: Event) -> bool:
-    """Return True if this failure reads like an echo of a peer's, in a world that has others."""
-    if not isinstance(event, Exited | Raised) or before.settings.alone is not None or before.world is None:
+    """Return True if this failure is held for an echo of a peer's, in a world that has others."""
+    if before.settings.alone is not None or before.world is None:
         return False
-    began = event.began_at if isinstance(event, Exited) else None
-    peers = sum(each.local_world_size for each in before.world.profiles) > 1
-    return bool(event.is_echo) and began is None and peers
+    return _reads_like_echo(before, event) and sum(each.local_world_size for each in before.world.profiles) > 1
+
+
+def _reads_like_echo(before: Group, event: Event) -> bool:
+    """Return True if this failure reads like an echo. Of a worker that began to end its time decides: it is one more echo if
+    it began after the first one of its node."""
+    if isinstance(event, Exited) and event.began_at is not None:
+        echo_at = before.failures.echo_at
+        return echo_at is not None and event.began_at > echo_at
+    return isinstance(event, Exited | Raised) and bool(event.is_echo)
 
 
 def _must_end(before: Group, event: Event, waits: bool) -> bool:
     """Return True if a failure that this event brings ends the round at once."""
     runs = before.phase is Phase.RUNNING and before.settings.alone is None
     completes = isinstance(event, Exited) and event.local_rank in before.failures.raised
-    return (runs or waits) and not completes and not (isinstance(event, Exited | Raised) and bool(event.is_echo))
+    return (runs or waits) and not completes and not _reads_like_echo(before, event)
 
 
 def _is_missed(before: Group, event: Event) -> bool:

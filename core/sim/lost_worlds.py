@@ -103,7 +103,8 @@ class LostWorlds:
 
     def _is_well(self, process: Process, now: float) -> bool:
         trouble, stalls = process.trouble, process.stalls
-        heard = process.clock.shows(now) - process.heart.beaten_at <= FRESH_BEATS * self.interval and not trouble.delays
+        learns = not trouble.delays and process.waiter.deaf_until <= now  # of the loss, before more heartbeats are lost
+        heard = learns and process.clock.shows(now) - process.heart.beaten_at <= FRESH_BEATS * self.interval
         unanswered_s = ANSWER_TIMEOUT_S if self.fenced else 0.0  # a heartbeat that was cut off holds the next one up
         cut = trouble.cut_until > max(now - unanswered_s, 0.0)
         late = trouble.late_until > now  # it hears of the loss after that

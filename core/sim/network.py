@@ -255,6 +255,7 @@ class Network:
         now = self.future.now
         for process in waiting.values():
             if process.trouble.takes(Kind.GAP) or process.trouble.cut_in_until > now:
+                process.waiter.deaf_until = now + self.interval
                 self.future.at(now + self.interval, self._watches_again, process, self.store.losses)
             else:
                 self.future.at(now + self.delay(process), self._changed, process, self._pushed(process), now)

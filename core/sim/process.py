@@ -145,6 +145,8 @@ class Waiter:
     """Its question names this."""
     sent_at: float = 0.0
     """It asked then, by the process's clock."""
+    deaf_until: float = 0.0
+    """It has missed a change, and looks by itself then."""
 
 
 @define(eq=False)

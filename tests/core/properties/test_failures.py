@@ -16,6 +16,7 @@ from elastic.core.world import Origin, Why
 FAILED, OPEN = End(Why.FAILED), End(Why.FAILED, is_open=True)
 RUNNING, WAITS, LEFT = led(*RUN), led(*ECHO), led(*RAISE, exited(1, -15, at=1.1))
 REAL, ON_RECORD = Raised(1, 0.9, 1.2), Record(1, None, 0.9, Origin.RAISE)
+EARLY, LATE = Exited(1, 7, 1.2, 1.2, is_echo=True, began_at=0.9), Exited(1, 7, 1.3, 1.3, began_at=1.1)
 
 
 def found(before: Group, event: Event, *commands: Command) -> list[str]:
@@ -35,6 +36,9 @@ def found(before: Group, event: Event, *commands: Command) -> list[str]:
         ("G4", WAITS, Elapsed(1.5), ()),
         ("G4", WAITS, Elapsed(1.5), (FAILED,)),
         ("G4", RUNNING, ECHO[-1], (Record(0, None, 1.0, Origin.RAISE), FAILED)),
+        ("G4", WAITS, EARLY, (Record(1, 7, 0.9, Origin.ENDING),)),
+        ("G4", WAITS, LATE, (Record(1, 7, 1.1, Origin.ENDING), FAILED)),
+        ("G4", RUNNING, EARLY, (Record(1, 7, 0.9, Origin.ENDING),)),
         ("G4", RUNNING, Elapsed(1.5), (OPEN,)),
         ("G4", led(*FAIL), Raised(1, 1.5, 1.5), (Record(1, None, 1.5, Origin.RAISE),)),
         ("G6", RUNNING, REAL, (ON_RECORD, FAILED, Signal(15))),
@@ -56,7 +60,9 @@ def test_what_a_group_may_not_do(number: str, group: Group, event: Event, comman
         (RUNNING, exited(1, 1)),
         (led(), over()),
         (led(*RUN, settings=ALONE), exited(1, 71)),
-        (RUNNING, Exited(1, 7, 1.0, 1.0, is_echo=True, began_at=0.9)),
+        (RUNNING, EARLY),
+        (WAITS, EARLY),
+        (WAITS, LATE),
         (WAITS, REAL),
         (WAITS, Elapsed(1.4)),
         (WAITS, Elapsed(1.5)),

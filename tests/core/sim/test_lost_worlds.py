@@ -204,6 +204,13 @@ def test_R12_is_excused_where_a_fenced_node_cannot_be_heard() -> None:
     assert asked_of(world(*TWO, "empty", "lose-reply a", setting=setting)) == {"b"}
 
 
+def test_R12_is_excused_while_a_fenced_node_has_missed_a_change() -> None:
+    missed = (*TWO, "gap a", "start c", "pass 0.1")
+    assert asked_of(world(*missed, "empty", setting="world nodes=3 min=2 max=2 fence=3")) == {"b"}
+    assert asked_of(world(*missed, "pass 1.9", "empty", setting="world nodes=3 min=2 max=2 fence=3")) == {"a", "b", "c"}
+    assert asked_of(world(*missed, "empty", setting="world nodes=3 min=2 max=2")) == {"a", "b", "c"}
+
+
 def test_R12_is_excused_where_an_agent_of_another_version_writes_first() -> None:
     made = world(
         "start a", "start b", "pass 5", "start-next b", "older 5", "pass 3", setting="world nodes=2 min=2 seed=2"
