@@ -212,8 +212,13 @@ class Program:
     lost: tuple[int, ...] | None = None
     """How many steps each restart did again, from the furthest of its nodes on; None: those of one round began with several
     steps, so each counts for itself."""
-    resumes: bool = False
-    """Each restart began after the last save that all nodes of the rounds before it had told."""
+    begins: tuple[tuple[int, int], ...] = ()
+    """The rounds, each with the step with which its workers began, if each restart began after the last save that all nodes
+    of the rounds before it had told; else none."""
+
+    @property
+    def resumes(self) -> bool:
+        return bool(self.begins)
 
 
 @frozen
@@ -484,8 +489,6 @@ class _Contact:
             self._is_unheard(sent_at)
         if isinstance(asked.fed, Did) and self.errand_at is not None:
             self.errands.append(max(asked.now - self.errand_at, 0.0) / 2)
-        if isinstance(asked.fed, Woke):
-            self.until = math.inf  # it stood still: that is an incident, and the timer was not late
         if isinstance(asked.fed, Passed) and asked.now > self.until:
             self.lags.append(asked.now - self.until)
         if asked.ask is not None:
@@ -707,7 +710,7 @@ def _incidents(agents: Sequence[_Agent], until: float) -> Iterator[Incident]:
         waited_s = max(agent.contact.waited_s - 2 * leg_s, 0.0)  # when it runs again, it asks once more
         yield Incident(agent.at(agent.header.now), Outside.START, agent.slot, waited_s, spare=agent.is_spare)
         ended_at, interval = agent.at(agent.last_at), agent.header.rendezvous.keep_alive_interval
-        unlinked_at, reaped_s = _unlinked(agents, agent, ended_at, interval)
+        unlinked_at, reaped_s = _unlinked(agents, agent, ended_at, interval, until)
         if not agent.is_ended and (ended_at < until - LAST_BEATS * interval or (is_over and unlinked_at is not None)):
             at = ended_at + interval / 2 if unlinked_at is None else unlinked_at
             yield Incident(at, Outside.KILL, agent.slot, reaped_s)
@@ -724,18 +727,20 @@ def _incidents(agents: Sequence[_Agent], until: float) -> Iterator[Incident]:
         yield Incident(min(cancelled), Outside.CANCEL)
 
 
-def _unlinked(agents: Sequence[_Agent], killed: _Agent, last_at: float, interval: float) -> tuple[float | None, float]:
+def _unlinked(
+    agents: Sequence[_Agent], killed: _Agent, last_at: float, interval: float, until: float
+) -> tuple[float | None, float]:
     """Return when a link told something of an agent after its last line: that it is gone. None: no link did, so it was
     killed half a heartbeat after that line, as far as anyone knows. And for how long its workers outlived it: when they are
-    dead, its port refuses twice."""
+    dead, its port refuses twice. If no link told of that, they did for as long as anyone knows."""
     told = [
         (other.at(at), says) for other in agents for node, at, says in other.sights.links if node == killed.header.node
     ]
     first_at = min((at for at, _ in told if last_at <= at <= last_at + 2 * interval), default=None)
     gone_at = min((at for at, says in told if says is Says.GONE), default=None)
-    if first_at is None or gone_at is None:
-        return first_at, REAPED_S
-    return first_at, max(gone_at - first_at - AGAIN_S, 0.0)
+    if first_at is None:
+        return None, REAPED_S
+    return first_at, until - first_at if gone_at is None else max(gone_at - first_at - AGAIN_S, 0.0)
 
 
 def _first_failures(agents: Sequence[_Agent]) -> Iterator[Incident]:
@@ -790,7 +795,9 @@ def _timing(agents: Sequence[_Agent]) -> Timing:
     legs = tuple(leg for agent in agents for leg in agent.contact.legs)
     hops = [hop for agent in agents for hop in agent.sights.hops]
     looks = tuple(leg for agent in agents for leg in agent.contact.looks)
-    lags = _lags(agents, 2 * max(looks, default=0.0))
+    lags = _lags(
+        agents, 2 * min(max(looks), 2 * sorted(looks)[len(looks) // 2]) if looks else 0.0
+    )  # not one slow answer
     errands = tuple(leg for agent in agents for leg in agent.contact.errands)
     return Timing(legs, looks, errands, lags, max(_mean(hops) - 2 * _mean(legs), 0.0))
 
@@ -902,23 +909,24 @@ def _lived_busy(work: Worked) -> float:
     return work.last.busy_s / busy_s(work) if work.last and busy_s(work) else 1.0
 
 
-def _restarts(runs: Sequence[_Run], first: int | None) -> tuple[tuple[int, ...] | None, bool]:
-    """Return how many steps each restart did again (`Program.lost`), and whether each began after the last save."""
+def _restarts(runs: Sequence[_Run], first: int | None) -> tuple[tuple[int, ...] | None, tuple[tuple[int, int], ...]]:
+    """Return how many steps each restart did again (`Program.lost`), and with which each began (`Program.begins`)."""
     rounds = dict[int, list[Worked]]()
     for work in (work for run in runs for work in run.steps):
         rounds.setdefault(work.round, []).append(work)
-    lost, safe, follows = list[int](), None, True
-    for _, works in sorted(rounds.items()):
+    lost, safe, follows, began = list[int](), None, True, list[tuple[int, int]]()
+    for round, works in sorted(rounds.items()):
         begins = {work.first_step for work in works if work.first_step is not None}
         if len(begins) > 1:
-            return None, False
+            return None, ()
+        began += [(round, step) for step in sorted(begins)]
         reached = max((work.before for work in works if work.before is not None), default=None)
         lost += [max(reached + 1 - step, 0) for step in sorted(begins) if reached is not None]
         follows &= begins == {first if safe is None else safe + 1}
         saved = [work.saved.step for work in works if work.saved]
         if saved and len(saved) == len(works):
             safe = max(min(saved), min(saved) if safe is None else safe)
-    return tuple(lost), follows and safe is not None and bool(lost)
+    return tuple(lost), tuple(began) if follows and safe is not None and lost else ()
 
 
 def _lost(runs: Sequence[_Run]) -> Iterator[int]:

@@ -161,9 +161,10 @@ class Reached:
     """Node -> the highest step that its workers told."""
     firsts: dict[int, int] = field(factory=dict)
     """Round -> the step with which its workers begin."""
-    restarts: int = 0
     safe: int | None = None
     """The last step that is saved, where restarts begin after that."""
+    recorded: Mapping[int, int] = field(factory=dict)
+    """Round -> the step with which the workers of the recorded one began; none, where anything is supposed."""
 
 
 @define(eq=False)
@@ -307,7 +308,7 @@ class Programs:
         """Return the step with which the workers of this node begin in this round: those of a new agent as the others."""
         if self.resumes:
             if round not in self.come.firsts:
-                self._resume(process)
+                self._resume(round)
                 self.come.firsts[round] = first if self.come.safe is None else max(first, self.come.safe + 1)
             return self.come.firsts[round]
         if self.chronicle.program.lost is not None:
@@ -349,16 +350,15 @@ class Programs:
             ):
                 yield step
 
-    def _resume(self, process: Process) -> None:
-        """Note what is saved when a round begins. A save that was whole in the last moment, or would have been in the next,
-        counts as in the recording: that is closer than a run can tell."""
+    def _resume(self, round: int) -> None:
+        """Note what is saved when a round begins. Where nothing is supposed, a save that was whole in the last moment, or
+        would have been in the next, counts as in the recording: that is closer than a run can tell."""
         early, late = (self._safe(self._saved_at, late_s) for late_s in (-EDGE_S, EDGE_S))
-        lost, self.come.restarts = self.chronicle.program.lost, self.come.restarts + bool(self.come.firsts)
-        if early == late or self.every_s is not None or not lost:
+        began = self.come.recorded.get(round)
+        if early == late or began is None:
             self._is_safe(self._saved_at)
-            return
-        done = (self._reached(process) or 0) + 1 - lost[(self.come.restarts - 1) % len(lost)]
-        self.come.safe = min((early, late), key=lambda step: abs((-1 if step is None else step) + 1 - done))
+        else:
+            self.come.safe = min((early, late), key=lambda step: abs((-1 if step is None else step) + 1 - began))
 
     def _is_safe(self, step_at: Callable[[Process, Run, float], int | None]) -> None:
         """Note the step that all workers of the last round had done, or saved, before they ended, as `step_at` tells."""

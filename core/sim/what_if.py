@@ -277,6 +277,8 @@ class Stage:
             supposed.checkpoint_every,
             lambda process, step: self.hears(process, step, None),
         )
+        if supposed == AS_RECORDED:
+            self.programs.come.recorded = dict(chronicle.program.begins)
         agents.workers.wrapped = self.programs
         agents.workers.ready_s = self.programs.ready_s
         agents.workers.checks_s = self._checks_s() or agents.workers.checks_s

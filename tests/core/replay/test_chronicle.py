@@ -134,6 +134,14 @@ def test_links_tell_how_long_the_workers_of_a_killed_agent_outlive_it() -> None:
         assert kill.span == pytest.approx(lived_s, abs=0.01) and kill.at == pytest.approx(20.0, abs=0.01)
     (kill,) = (each for each in told(sim.record(job(*lost(0.0), links=False))).incidents if each.kind is Outside.KILL)
     assert kill.span == REAPED_S
+    told_of_none = told(sim.record(job(*lost(100.0))))  # no link told that they died: silence did
+    (kill,) = (each for each in told_of_none.incidents if each.kind is Outside.KILL)
+    assert kill.at + kill.span == pytest.approx(told_of_none.until)
+    (waited, _), recorded = (
+        sim.what_if(told_of_none, seeds=2).mean("waiting", Kind.LOSS),
+        told_of_none.recorded["waiting", Kind.LOSS],
+    )
+    assert waited == pytest.approx(recorded, rel=0.1)
 
 
 def lost(lived_s: float) -> tuple[Incident, ...]:
@@ -160,6 +168,7 @@ def test_a_restart_that_begins_after_the_last_save_does_so_again() -> None:
     kill = (fails(20.0), fails(37.0, "north"))
     saving = told(sim.record(job(*kill, program=SAVES), sim.Supposition(checkpoint_every=4.0)))
     assert saving.program.resumes and saving.program.lost and len(saving.program.lost) == 2
+    assert [round for round, _ in saving.program.begins] == [0, 1, 2]
     assert sim.what_if(saving, seeds=3).mean("recomputed")[1] < 1e6
     anew = told(sim.record(job(*kill, program=evolve(SAVES, lost=(40, 30)))))
     assert not anew.program.resumes and sorted(anew.program.lost or ()) == [30, 40]

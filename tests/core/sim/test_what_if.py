@@ -136,6 +136,16 @@ def test_what_stood_still_made_no_timer_late(stood_s: float) -> None:
     assert forecast.agreeing == 10 and forecast.off < 0.02
 
 
+def test_one_slow_answer_makes_no_timer_late() -> None:
+    north, south = sim.record(silent((0.002, 0.003), (0.0012,)))  # found by the fifth look
+    slow = next(
+        step for step in north.steps if isinstance(step, Asked) and isinstance(step.fed, Heartbeats) and step.now > 5
+    )
+    steps = tuple(evolve(step, now=step.now + 0.4) if step is slow else step for step in north.steps)
+    told = replay.told([evolve(north, steps=steps), south])
+    assert max(told.timing.looks) > 0.2 and max(told.timing.lags) < 0.01
+
+
 def silent(legs: tuple[float, ...], lags: tuple[float, ...]) -> Chronicle:
     """A node is lost, and no link tells."""
     return evolve(job(KILL, links=False), timing=Timing(legs, legs, lags=lags))
@@ -167,6 +177,9 @@ def test_a_save_that_was_whole_in_the_last_moment_counts_as_it_was_recorded(late
     )
     recorded = told.recorded.get(("recomputed", Kind.FAILURE), 0)
     assert sim.what_if(moved, seeds=SEEDS).mean("recomputed")[0] == pytest.approx(recorded, abs=2e6)
+    if late_s > 0:  # of what is supposed the recording says nothing
+        other = sim.what_if(moved, sim.Supposition(max_restarts=9), seeds=SEEDS)
+        assert abs(other.mean("recomputed")[0] - recorded) > 5e6
 
 
 def test_with_fewer_nodes_at_least_a_job_goes_on_without_the_lost_one() -> None:
