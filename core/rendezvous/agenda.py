@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..values import evolve, frozen
 from ..world import Ending, Generation, Profile, Why, World
 from .actions import Drain, Outcome, Settled
-from .context import Handler, Held, Operation
+from .context import Handler, Held, Operation, Who
 from .errands import NONE, Errand, Errands
 from .handlers import close, done, drain, join, leave, reserve, watch
 from .memory import introduced, joined, marked, reserved
@@ -85,7 +85,10 @@ def _without_join(queue: tuple[Request | Errand, ...]) -> tuple[Request | Errand
 
 def begun(agenda: Agenda, held: Held, now: float, jitter: float) -> tuple[Agenda, Held, Errand | None]:
     """Begin what is due. Return the agenda with its operation under way, the memory, and the errand if it is one. `jitter`
-    in [0, 1) is the shell's draw."""
+    in [0, 1) is the shell's draw. Raises TypeError if the memory was not made of a `Who`: a check of each new memory
+    would cost each step."""
+    if type(held.who) is not Who:
+        raise TypeError(f"a memory begins with Held(Who(node, profile, settings, nonce)), and here who is {held.who!r}")
     if not agenda.queue:
         under_way = operation(watch, held.who.settings, now, jitter)
         return Agenda((), under_way, agenda.watching, agenda.errands), held, None

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
-from worlds import holding, profile, running
+from worlds import holding, node, profile, running
 
-from elastic.core.rendezvous import Fail, Over, Raise, Settings, Settled, close, done, end, join, leave, watch
+from elastic.core.rendezvous import (
+    Fail,
+    Held,
+    Limits,
+    Over,
+    Raise,
+    Settings,
+    Settled,
+    close,
+    done,
+    end,
+    join,
+    leave,
+    watch,
+)
 from elastic.core.rendezvous.agenda import Agenda, Prepared, Request, answered, begun, resumed, submitted
 from elastic.core.rendezvous.context import Handler
 from elastic.core.rendezvous.errands import Errand
 from elastic.core.rendezvous.operations import operation
-from elastic.core.world import Ending, Verdict, Why
+from elastic.core.world import Ending, Life, Verdict, Why
 
 HELD = holding("a", running())
 CLOSED = Verdict(Ending.CANCELLED, 0, HELD.who.node, Why.ASKED)
@@ -68,6 +83,13 @@ def test_what_is_under_way_has_its_whole_time_again_after_a_sleep(handler: Handl
     assert (agenda.operation.handler, agenda.operation.since) == (handler, 9_000.0)
     assert agenda.operation.deadline == 9_000.0 + span
     assert handlers(agenda) == [join]
+
+
+def test_a_memory_that_is_made_as_it_was_before_it_had_parts_begins_nothing() -> None:
+    old: Any = Held
+    held = old(node("a"), profile("a"), Settings(Limits(min_nodes=1, max_nodes=2, max_restarts=0)), Life("a"))
+    with pytest.raises(TypeError, match=r"begins with Held\(Who\(node, profile, settings, nonce\)\).* who is Node"):
+        begun(Agenda(), held, 0.0, 0.5)
 
 
 def test_a_sleep_begins_nothing() -> None:
