@@ -65,7 +65,7 @@ def test_the_records_tell_of_a_failed_worker_and_of_a_lost_node_whose_time_stays
         each["micros"] for each in told["goodput"]["shares"]
     )
     shown = asked(three, launch=launch).stdout
-    assert " of 3 nodes" in shown and "lost to " in shown
+    assert " of 3 agents" in shown and "lost to " in shown
     assert codes(end(stay)) == [0, 0]
     here = three.report("a")["here"]
     assert here["job_goodput"]["nodes"] == 3 and here["job_goodput"]["micros"] > here["goodput"]["micros"]
