@@ -69,6 +69,9 @@ def main(directory: Path, steps: int = 6) -> None:
         elastic.saved(step)
     rows = fabric.all_reduce(torch.tensor(ROWS * len(rest), device=fabric.device), reduce_op="sum")
     print(f"{me} has done {steps} steps, now on {rows} rows, with weight {weight.item():.6f}", flush=True)
+    del model, optimizer, state, weight  # before the group: with a gloo group the interpreter may abort as it ends
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
