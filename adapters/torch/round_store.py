@@ -70,8 +70,8 @@ def meet(
                 raise Unmet(_unmet(endpoint, is_reached)) from error
             if not isinstance(error, DistStoreError):
                 time.sleep(_PAUSE_S)
-            if isinstance(error, DistError) and not isinstance(error, DistStoreError):
-                store, is_reached = None, False  # whoever served it took it away, and serves it anew
+                if isinstance(error, DistError):
+                    store, is_reached = None, False  # whoever served it took it away, and serves it anew
             continue
         return RoundStore(store, PrefixStore(_AGENTS, store), rank, size)
     return None

@@ -275,7 +275,7 @@ def O4(judge: Judge, it: Decided) -> Answers:
                 yield f"{me} waits no longer for the expected, {seen:g} s after it saw the round"
         case Complete():
             yield ARMED
-            if not has_lasted(seen := past.seen(_quorum, at), _last_call(held)):
+            if not has_lasted(seen := past.seen(_quorum, at), last_call(held)):
                 yield f"{me} ends the last call {seen:g} s after it saw the quorum"
         case Proceed():
             yield ARMED
@@ -313,9 +313,10 @@ def _stays(held: Held) -> float:
     return 0.0 if is_full else min(GROWN_RUNS * held.who.settings.upscale_after, held.who.settings.join_timeout / 2)
 
 
-def _last_call(held: Held) -> float:
-    first = held.who.settings.first_call_timeout
-    is_first = held.view.state is not None and not held.view.state.ended
+def last_call(held: Held) -> float:
+    """Return for how long this node waits for more nodes, once there are enough."""
+    first, state = held.who.settings.first_call_timeout, held.view.state
+    is_first = state is not None and not state.ended
     return first if first is not None and is_first else held.who.settings.last_call_timeout
 
 
@@ -356,7 +357,7 @@ def _due_for(past: Past, held: Held, edit: Deed, at: float) -> float | None:
         case Overdue():
             return past.seen(_open, at) - settings.overdue_timeout
         case Complete():
-            return past.seen(_quorum, at) - _last_call(held)
+            return past.seen(_quorum, at) - last_call(held)
         case Proceed():
             old = past.seen(_after_losses, at) - settings.progress_after
             return max(old, _seen_for(held, Fact.ADVANCE, at)) if _has_advanced(held) else old

@@ -101,11 +101,11 @@ class Suspect:
 
 @frozen
 class Who:
-    """What a node is from its start on."""
+    """Names who a node is, from its start on."""
 
     node: Node
     profile: Profile
-    """What it says of itself when it arrives; each join may bring another endpoint."""
+    """It says this of itself when it arrives; each join may bring another endpoint."""
     settings: Settings
     nonce: Life
     """Names the life that it would begin. The shell draws the first one, without `/`."""
@@ -115,7 +115,7 @@ class Who:
 
 @frozen
 class View:
-    """What the store has shown of the register and of the other nodes. Nothing of it counts in another life."""
+    """Holds what the store has shown of the register and of the other nodes. Nothing of it counts in another life."""
 
     state: RendezvousState | None = None
     held_at: float | None = None
@@ -143,7 +143,7 @@ class Contact:
 
 @frozen
 class Past:
-    """What this node and its workers have done, and what became of it."""
+    """Holds what this node and its workers have done, and what became of it."""
 
     mine: WorldId | None = None
     """The world that my workers last ran in."""
@@ -169,7 +169,7 @@ class Past:
 
 @frozen
 class Doubt:
-    """What keeps me from trusting my view."""
+    """Holds what keeps me from trusting my view."""
 
     owed: Token | None = None
     """The state on which a write of mine with an unknown outcome was based (version 0: on nothing)."""
@@ -178,7 +178,7 @@ class Doubt:
     woke_at: float | None = None
     """When I woke after my process stood still. My memory counts for nothing until a later request is answered."""
     instead: Found | Trouble | None = None
-    """What the store shows instead of my state. It lost that, or came back with an older one: I decide nothing before the
+    """The store shows this instead of my state. It lost that, or came back with an older one: I decide nothing before the
     better one is restored. Or I cannot read what it shows."""
 
 

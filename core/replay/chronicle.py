@@ -704,7 +704,7 @@ def _is_over(agents: Sequence[_Agent]) -> bool:
 
 def _incidents(agents: Sequence[_Agent], until: float) -> Iterator[Incident]:
     epochs, cancelled = dict[int, float](), list[float]()
-    leg_s = _mean([leg for agent in agents for leg in agent.contact.legs])
+    leg_s = mean([leg for agent in agents for leg in agent.contact.legs])
     is_over = _is_over(agents)
     for agent in agents:
         waited_s = max(agent.contact.waited_s - 2 * leg_s, 0.0)  # when it runs again, it asks once more
@@ -795,11 +795,10 @@ def _timing(agents: Sequence[_Agent]) -> Timing:
     legs = tuple(leg for agent in agents for leg in agent.contact.legs)
     hops = [hop for agent in agents for hop in agent.sights.hops]
     looks = tuple(leg for agent in agents for leg in agent.contact.looks)
-    lags = _lags(
-        agents, 2 * min(max(looks), 2 * sorted(looks)[len(looks) // 2]) if looks else 0.0
-    )  # not one slow answer
+    slowest_s = min(max(looks), 2 * sorted(looks)[len(looks) // 2]) if looks else 0.0  # not one slow answer
+    lags = _lags(agents, 2 * slowest_s)
     errands = tuple(leg for agent in agents for leg in agent.contact.errands)
-    return Timing(legs, looks, errands, lags, max(_mean(hops) - 2 * _mean(legs), 0.0))
+    return Timing(legs, looks, errands, lags, max(mean(hops) - 2 * mean(legs), 0.0))
 
 
 def _lags(agents: Sequence[_Agent], answered_s: float) -> tuple[float, ...]:
@@ -815,7 +814,8 @@ def _lags(agents: Sequence[_Agent], answered_s: float) -> tuple[float, ...]:
     return () if found == {beats + 1} else lags
 
 
-def _mean(spans: Sequence[float]) -> float:
+def mean(spans: Sequence[float]) -> float:
+    """Return the mean of these spans; 0 for none."""
     return sum(spans) / len(spans) if spans else 0.0
 
 

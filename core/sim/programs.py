@@ -17,7 +17,7 @@ from attrs import define, field
 from ..group.state import SIGKILL, Raised
 from ..properties.facts import Failed
 from ..ranks import assign
-from ..replay.chronicle import CHECKPOINT, Checkpoints, Chronicle, Incident, Outside, Spans
+from ..replay.chronicle import CHECKPOINT, Checkpoints, Chronicle, Incident, Outside, Spans, mean
 from ..trace.steps import HangEnd, Started, Step
 from ..values import frozen
 from ..work import Mark, Said, Worked, told
@@ -113,7 +113,7 @@ def paced(step_s: float, every_s: float, save_s: float, seen: bool = False) -> P
 
 def saves_each_s(chronicle: Chronicle, known: Checkpoints, every_s: float) -> float:
     """Return how often a program saves if this interval is supposed: with the steps of all nodes on average."""
-    return _pace_of(known, _mean(_steps_s(chronicle)), every_s).every_s
+    return _pace_of(known, mean(_steps_s(chronicle)), every_s).every_s
 
 
 def _pace_of(known: Checkpoints, step_s: float, every_s: float | None) -> Pace:
@@ -123,10 +123,6 @@ def _pace_of(known: Checkpoints, step_s: float, every_s: float | None) -> Pace:
 
 def _steps_s(chronicle: Chronicle) -> list[float]:
     return [each.step_s for each in chronicle.spans.values() if each.step_s is not None]
-
-
-def _mean(spans: Sequence[float]) -> float:
-    return sum(spans) / len(spans) if spans else 0.0
 
 
 @define(eq=False)
@@ -202,19 +198,17 @@ class Programs:
 
     def _drawn(self, process: Process, what: str) -> float:
         slot = self.slots.get(process.node.slot, "")
-        own = getattr(self.chronicle.spans.get(slot, Spans()), what)
-        every = tuple(chain.from_iterable(getattr(each, what) for each in self.chronicle.spans.values()))
-        return self._of((slot, what), own or every)
-
-    def _of(self, key: tuple[str, str], values: Sequence[float]) -> float:
+        key = slot, what
         if key not in self.bags:
-            self.bags[key] = Bag(self.choose, values)
+            own = getattr(self.chronicle.spans.get(slot, Spans()), what)
+            every = tuple(chain.from_iterable(getattr(each, what) for each in self.chronicle.spans.values()))
+            self.bags[key] = Bag(self.choose, own or every)
         return self.bags[key].draw()
 
     def _step_s(self, process: Process) -> float | None:
         own = self.chronicle.spans.get(self.slots.get(process.node.slot, ""), Spans()).step_s
         others = _steps_s(self.chronicle)
-        return own if own is not None else _mean(others) if others else None
+        return own if own is not None else mean(others) if others else None
 
     def _pace(self, process: Process) -> Pace:
         step_s, known = self._step_s(process) or 0.0, self.saves
@@ -331,7 +325,7 @@ class Programs:
         lost, reached = self.chronicle.program.lost, self._reached(process)
         if not lost or reached is None:
             return first
-        return max(first, reached + 1 - int(self._of(("", "lost"), lost)))
+        return max(first, reached + 1 - int(self.bags.setdefault(("", "lost"), Bag(self.choose, lost)).draw()))
 
     def _reached(self, process: Process) -> int | None:
         """Return the step that the furthest of the nodes of this node's world had done, as far as anyone knows."""

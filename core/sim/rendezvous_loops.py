@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
 
-from attrs import define, field
+from attrs import Factory, define, field
 
 from ..properties.facts import Decided, GaveUp, Holds, Left, Noted, Operated, Slept, WaitsForever
-from ..properties.law import Law
+from ..properties.law import Law, Strength
 from ..rendezvous import (
     Advance,
     Answer,
@@ -103,6 +103,11 @@ heartbeats come more often than once a second, it may ask as much more often."""
 PASSED, WOKE = Passed(), Woke()
 
 
+def _judged_by(laws: Callable[[Strength], Any]) -> Any:
+    """Return the default of a field: what judges these laws, and counts for the judge of the run."""
+    return Factory(lambda loops: laws(loops.witness.judge.strength), takes_self=True)
+
+
 @define
 class RendezvousLoops:
     setting: Setting
@@ -119,21 +124,9 @@ class RendezvousLoops:
     lags: Sequence[float] = ()
     """How much later than at its time a timer passes; nothing: at its time."""
     links: Links = field(init=False)
-    proposing: Proposing = field(init=False)
-    remembering: Remembering = field(init=False)
-    waits: Waits = field(init=False)
-
-    @proposing.default
-    def _by_this_judge(self) -> Proposing:
-        return Proposing(self.witness.judge.strength)
-
-    @remembering.default
-    def _by_this_judge_too(self) -> Remembering:
-        return Remembering(self.witness.judge.strength)
-
-    @waits.default
-    def _by_that_judge(self) -> Waits:
-        return Waits(self.witness.judge.strength)
+    proposing: Proposing = field(init=False, default=_judged_by(Proposing))
+    remembering: Remembering = field(init=False, default=_judged_by(Remembering))
+    waits: Waits = field(init=False, default=_judged_by(Waits))
 
     def submit(self, process: Process, *items: Request | Errand | Prepared) -> None:
         """Submit what the agent of this process wants done."""

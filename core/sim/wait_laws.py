@@ -7,6 +7,7 @@ import math
 from attrs import define, field
 
 from ..properties.law import Law, Strength
+from ..properties.outcome_laws import last_call
 from ..rendezvous import Client, Held, RendezvousState, Seat, Status, Wait
 from ..rendezvous.context import GROWN_RUNS, LEASE_S, Fact, Operation, dead, gone
 from ..rendezvous.handlers import END_JITTER, close, end, join, watch
@@ -70,7 +71,7 @@ class Waits:
 
 
 UNSTEADY = (Fact.DEAD, Fact.LATER, Fact.BARRED)
-"""What is due by these depends on the time of the wait."""
+"""The time of the wait decides what is due by these."""
 
 
 def _looks_at(held: Held, now: float) -> float:
@@ -95,7 +96,7 @@ def _due_at(held: Held, operation: Operation, now: float) -> float:
     if held.found is not None:
         return held.found.at + operation.jitter * RESTORE_JITTER_S
     if handler is close and operation.why is Why.CANNOT_START and not (state is not None and state.complete):
-        return min(operation.deadline, operation.since + _last_call(held, state))
+        return min(operation.deadline, operation.since + last_call(held))
     if state is None or state.closed:
         return now
     seat = state.seats.get(held.who.node)
@@ -144,7 +145,7 @@ def _join_at(held: Held, state: RendezvousState, seat: Seat | None, operation: O
     elif status in (Status.IN, Status.WAITING) and state.expected:
         chore = _chore_at(held, Fact.OPEN, settings.overdue_timeout, now)
     elif status is Status.IN:
-        chore = now if state.complete else _chore_at(held, Fact.QUORUM, _last_call(held, state), now)
+        chore = now if state.complete else _chore_at(held, Fact.QUORUM, last_call(held), now)
     return min(deadline, chore)
 
 
@@ -166,15 +167,6 @@ def _lives_at(held: Held, fact: Fact, now: float) -> float:
         return math.inf
     spans = 3 if settings.leased else 2
     return max(held.view.spans[fact][1], sightings.since) + spans * max(settings.ttl, LEASE_S)
-
-
-def _last_call(held: Held, state: RendezvousState | None) -> float:
-    first = held.who.settings.first_call_timeout
-    return (
-        held.who.settings.last_call_timeout
-        if first is None or (state is not None and state.ended is not None)
-        else first
-    )
 
 
 def _upscale_at(held: Held, state: RendezvousState, now: float) -> float:
