@@ -199,3 +199,10 @@ def test_what_a_node_has_proposed_is_judged_elsewhere_and_the_waiter_is_armed_at
     mine = but(held, proposed=Proposed(Proposal(OVER.era, Arrive(profile("a"))), 0.0, 1))
     assert is_found(held, operation(join), 0.5) and not is_found(mine, operation(join), 0.5)
     assert not is_found(reads(holds("a", RUNS, ran=0), "b"), operation(watch), 0.0, arm=True)
+
+
+def test_a_node_that_has_read_no_register_waits_for_the_usual_last_call() -> None:
+    held = holds("a", None, first_call_timeout=7.0)
+    under_way = operation(close, why=Why.CANNOT_START, **LONG)
+    since, last_call = under_way.since, held.who.settings.last_call_timeout
+    assert not is_found(held, under_way, since + last_call) and is_found(held, under_way, since + 7.0)
